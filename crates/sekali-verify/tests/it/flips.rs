@@ -1,0 +1,110 @@
+//! Properties of every request: what is signed verifies, and nothing else does.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use proptest::prelude::*;
+use sekali_verify::{Check, Rejection, Scheme, Secret, SignatureProblem, Verified, Window};
+
+const WIDE: Window = Window {
+    past_ms: i64::MAX,
+    future_ms: i64::MAX,
+};
+
+fn check(headers: &HeaderMap, body: Vec<u8>, now_ms: i64) -> Result<Verified, Rejection> {
+    let secrets = [Secret::new("another-secret").unwrap(), crate::secret()];
+    let check = Check {
+        scheme: &Scheme::standard(),
+        secrets: &secrets,
+        window: WIDE,
+        now_ms,
+    };
+    check.verify(headers, Bytes::from(body))
+}
+
+fn sign(body: &[u8], at_ms: i64) -> HeaderMap {
+    Scheme::standard()
+        .sign(&crate::secret(), body, at_ms)
+        .into_iter()
+        .collect()
+}
+
+fn is_wrong_signature(outcome: &Result<Verified, Rejection>) -> bool {
+    matches!(
+        outcome,
+        Err(Rejection::Signature(SignatureProblem::WrongSignature))
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_is_signed_verifies(
+        body: Vec<u8>, at_ms in 0..=i64::MAX / 1000, now_ms: i64, text in "[!-~]{8,200}",
+    ) {
+        for name in Scheme::presets() {
+            let (scheme, secrets) = (Scheme::preset(name).unwrap(), [Secret::new(&*text).unwrap()]);
+            let headers = scheme.sign(&secrets[0], &body, at_ms).into_iter().collect();
+            let window = Window { past_ms: 1000, future_ms: 1000 };
+            let check = Check { scheme, secrets: &secrets, window, now_ms: at_ms };
+            let verified = check.verify(&headers, Bytes::from(body.clone())).unwrap();
+            prop_assert_eq!(verified.body(), &body);
+            // No now, however far, may end in a panic.
+            let _ = Check { now_ms, ..check }.verify(&headers, Bytes::from(body.clone()));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_of_the_body_is_refused(
+        body in prop::collection::vec(any::<u8>(), 1..300), place: prop::sample::Index, bit in 0..8u32,
+    ) {
+        let headers = sign(&body, 1_767_225_600_000);
+        let mut flipped = body;
+        let place = place.index(flipped.len());
+        flipped[place] ^= 1u8 << bit;
+        prop_assert!(is_wrong_signature(&check(&headers, flipped, 0)));
+    }
+
+    #[test]
+    fn a_changed_length_of_the_body_is_refused(body: Vec<u8>, more: u8) {
+        let headers = sign(&body, 1_767_225_600_000);
+        let mut longer = body.clone();
+        longer.push(more);
+        prop_assert!(is_wrong_signature(&check(&headers, longer, 0)));
+        if let Some((_, shorter)) = body.split_last() {
+            prop_assert!(is_wrong_signature(&check(&headers, shorter.to_vec(), 0)));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_of_the_timestamp_is_refused(body: Vec<u8>, place in 0..10usize, bit in 0..8u32) {
+        let mut headers = sign(&body, 1_767_225_600_000);
+        let mut text = headers["x-webhook-timestamp"].as_bytes().to_vec();
+        text[place] ^= 1u8 << bit;
+        // What no header can carry never gets here.
+        if let Ok(value) = HeaderValue::from_bytes(&text) {
+            headers.insert("x-webhook-timestamp", value);
+            prop_assert!(is_wrong_signature(&check(&headers, body, 0)));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_of_the_signature_is_refused(body: Vec<u8>, place in 0..32usize, bit in 0..8u32) {
+        let mut headers = sign(&body, 1_767_225_600_000);
+        let text = headers["x-webhook-signature"].to_str().unwrap().to_owned();
+        let mut bytes = hex::decode(&text[3..]).unwrap();
+        bytes[place] ^= 1u8 << bit;
+        let value = HeaderValue::try_from(format!("v1={}", hex::encode(bytes))).unwrap();
+        headers.insert("x-webhook-signature", value);
+        prop_assert!(is_wrong_signature(&check(&headers, body, 0)));
+    }
+
+    #[test]
+    fn no_header_text_ends_in_a_panic(signature: Vec<u8>, timestamp: Vec<u8>, now_ms: i64) {
+        let mut headers = HeaderMap::new();
+        for (name, text) in [("x-webhook-signature", signature), ("x-webhook-timestamp", timestamp)] {
+            if let Ok(value) = HeaderValue::from_bytes(&text) {
+                headers.insert(name, value);
+            }
+        }
+        prop_assert!(check(&headers, Vec::new(), now_ms).is_err());
+    }
+}

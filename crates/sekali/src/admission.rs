@@ -1,0 +1,101 @@
+//! Admission: the group commit that takes verified events into the inbox.
+//!
+//! Deliveries queue, and one task takes what queued while the last transaction committed: no timer, so that an idle
+//! receiver answers after one insert and a busy one fills its batches by itself. A full queue is an answer, not a wait.
+//! A delivery is answered after its transaction committed, never before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::error::{Error, Result};
+use crate::event::{Delivery, Receipt, Rejected};
+use crate::limits::Limits;
+use crate::observer::Observer;
+use crate::store::Store;
+
+mod batch;
+mod rejected;
+
+/// The entrance to the inbox; clones share it.
+#[derive(Clone)]
+pub struct Admission {
+    queue: mpsc::Sender<Pending>,
+    rejected: mpsc::Sender<Rejected>,
+    overflow: Arc<rejected::Overflow>,
+}
+
+/// A delivery and who waits for its receipt.
+struct Pending {
+    delivery: Delivery,
+    answer: oneshot::Sender<Result<Receipt>>,
+}
+
+/// The tasks behind the entrance; they end once every [`Admission`] is dropped and their queues are empty.
+pub struct AdmissionTasks {
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Admission {
+    /// Starts admission into a store.
+    pub(crate) fn start(
+        store: Store,
+        limits: Limits,
+        observer: Arc<dyn Observer>,
+        wake: Arc<tokio::sync::Notify>,
+    ) -> (Self, AdmissionTasks) {
+        let (queue, waiting) = mpsc::channel(limits.admission_queue_len);
+        let (rejected, refused) = mpsc::channel(limits.rejected_queue_len);
+        let overflow = Arc::new(rejected::Overflow::default());
+        let batches = batch::Batches {
+            store: store.clone(),
+            limits,
+            observer,
+            wake,
+        };
+        let rows = rejected::Rows::new(store, limits.rejected_rows_per_minute, overflow.clone());
+        let tasks = vec![
+            tokio::spawn(batches.run(waiting)),
+            tokio::spawn(rows.run(refused)),
+        ];
+        (
+            Self {
+                queue,
+                rejected,
+                overflow,
+            },
+            AdmissionTasks { tasks },
+        )
+    }
+
+    /// Takes a delivery in, and returns what became of it once that is on disk.
+    pub async fn admit(&self, delivery: Delivery) -> Result<Receipt> {
+        let (answer, receipt) = oneshot::channel();
+        self.queue
+            .try_send(Pending { delivery, answer })
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => Error::Busy { queue: "admission" },
+                mpsc::error::TrySendError::Closed(_) => Error::Closed,
+            })?;
+        receipt.await.map_err(|_| Error::Closed)?
+    }
+
+    /// Notes a rejected delivery; its row is written behind, and past the bounds it is only counted.
+    pub fn reject(&self, rejected: Rejected) {
+        if let Err(mpsc::error::TrySendError::Full(rejected)) = self.rejected.try_send(rejected) {
+            self.overflow.count(&rejected);
+        }
+    }
+}
+
+impl AdmissionTasks {
+    /// Waits until everything that queued is written, at most for `limit`.
+    pub async fn finish(self, limit: Duration) {
+        for task in self.tasks {
+            // Whoever still waits then gets no answer, and comes again.
+            let _ = tokio::time::timeout(limit, task).await;
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Identification: what a verified delivery is about, read out of its headers and its JSON.
+//!
+//! Nothing here decides about duplicates or order; it finds the id, the entity and the position, and says with a
+//! [`Reason`] why a delivery cannot be used. Numbers are taken as written and never pass through a float.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
+use sekali_verify::{Json, JsonError, Stale, Verified};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::Result;
+use crate::event::{Entry, Hash, NewEvent, Provenance};
+use crate::fingerprint::Fingerprinter;
+use crate::limits::{MAX_HOLD_MS, MAX_KEY_BYTES, MAX_TEXT_BYTES, MAX_URL_BYTES};
+use crate::order::{EffectOrder, Position};
+use crate::reason::{Reason, Status};
+use crate::source::{EventIds, FieldRef, FieldRefs, Source, SourceConfig, Unusable};
+
+mod values;
+
+use values::Ids;
+pub(crate) use values::Lookup;
+pub use values::parse_time;
+
+/// How a source's payload is read.
+#[derive(Clone, Debug)]
+pub struct Mapping {
+    event_id: EventIds,
+    event_id_same_as: FieldRefs,
+    scope: FieldRefs,
+    event_type: FieldRefs,
+    entity_type: FieldRefs,
+    entity_id: FieldRefs,
+    version: FieldRefs,
+    occurred_at: FieldRefs,
+    delivered_at: FieldRefs,
+    producer: FieldRefs,
+    source_url: FieldRefs,
+    content_hash: FieldRefs,
+    rank: Vec<String>,
+    max_future_ms: i64,
+    /// How the fingerprint is made.
+    pub(crate) fingerprinter: Fingerprinter,
+}
+
+/// Why a verified delivery is not an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// The event's id, where it was found.
+    pub event_id: Option<String>,
+}
+
+/// What the receiver knows beside the delivery itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The delivery's headers.
+    pub headers: &'a HeaderMap,
+    /// The present time in milliseconds UTC.
+    pub now_ms: i64,
+}
+
+/// What was found before the rules about usable events are applied.
+struct Found<'a> {
+    entity_type: Option<String>,
+    entity_id: Option<String>,
+    event_type: Option<String>,
+    scope: Option<String>,
+    version: Option<i64>,
+    occurred_at: Option<i64>,
+    provenance: Provenance,
+    lookup: Lookup<'a>,
+    /// The first thing that is wrong, in the order in which fields are read.
+    problem: Option<Reason>,
+}
+
+impl Mapping {
+    pub(crate) fn build(config: &SourceConfig) -> Result<Self> {
+        let map = config.map.clone();
+        let max_future = config
+            .max_future
+            .map_or(std::time::Duration::from_secs(300), Into::into);
+        Ok(Self {
+            event_id: map.event_id,
+            event_id_same_as: map.event_id_same_as,
+            scope: map.scope,
+            event_type: map.event_type,
+            entity_type: map.entity_type,
+            entity_id: map.entity_id,
+            version: map.version,
+            occurred_at: map.occurred_at,
+            delivered_at: map.delivered_at,
+            producer: map.producer,
+            source_url: map.source_url,
+            content_hash: map.content_hash,
+            rank: config.rank.clone(),
+            max_future_ms: i64::try_from(max_future.as_millis()).unwrap_or(i64::MAX),
+            fingerprinter: Fingerprinter::new(config.fingerprint, config.volatile.clone()),
+        })
+    }
+
+    /// Tells whether the id comes from a header only, so that the signature of the body does not cover it.
+    pub(crate) fn id_stands_outside_the_body(&self) -> bool {
+        match &self.event_id {
+            EventIds::From(refs) => refs
+                .0
+                .iter()
+                .any(|place| matches!(place, FieldRef::Header(_))),
+            EventIds::Minted => false,
+        }
+    }
+
+    /// Iterates over the headers that are read.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let id = match &self.event_id {
+            EventIds::From(refs) => refs.0.as_slice(),
+            EventIds::Minted => &[],
+        };
+        let lists = [
+            &self.event_id_same_as,
+            &self.scope,
+            &self.event_type,
+            &self.entity_type,
+            &self.entity_id,
+        ];
+        let more = [
+            &self.version,
+            &self.occurred_at,
+            &self.delivered_at,
+            &self.producer,
+        ];
+        let refs = lists.into_iter().chain(more).flat_map(|list| list.0.iter());
+        id.iter().chain(refs).filter_map(|place| match place {
+            FieldRef::Header(name) => Some(name),
+            _ => None,
+        })
+    }
+
+    fn has_entity(&self) -> bool {
+        !self.entity_id.0.is_empty()
+    }
+
+    fn rank_of(&self, event_type: &str) -> i64 {
+        let place = self.rank.iter().position(|ranked| ranked == event_type);
+        place.map_or(0, |place| {
+            i64::try_from(place).unwrap_or(i64::MAX).saturating_add(1)
+        })
+    }
+}
+
+/// Identifies the event that a verified delivery carries.
+pub fn identify(
+    source: &Source,
+    verified: &Verified,
+    arrival: Arrival<'_>,
+) -> Result<NewEvent, Refusal> {
+    let replay_key = source.has_replay_guard().then(|| verified.signed_digest());
+    read(source, verified.body(), replay_key, arrival)
+}
+
+/// Identifies the event of a delivery outside of the time window, only to look it up among the known ones.
+pub fn identify_late(
+    source: &Source,
+    stale: &Stale,
+    arrival: Arrival<'_>,
+) -> Result<NewEvent, Refusal> {
+    read(source, stale.body(), None, arrival)
+}
+
+fn read(
+    source: &Source,
+    body: &Bytes,
+    replay_key: Option<Hash>,
+    arrival: Arrival<'_>,
+) -> Result<NewEvent, Refusal> {
+    let json = Json::parse(body);
+    let lookup = Lookup {
+        json: json.as_ref().ok(),
+        headers: arrival.headers,
+    };
+    let event_id = event_id(&source.mapping, &lookup, &json)?;
+    let refusal = |reason| Refusal {
+        reason,
+        event_id: Some(event_id.clone()),
+    };
+    let mut found = source.mapping.find(lookup);
+    if let (Err(error), true) = (&json, source.mapping.reads_the_body() || !body.is_empty()) {
+        found.problem = Some(json_reason(error));
+    }
+    let entry = entry(source, &found, arrival.now_ms).map_err(refusal)?;
+    let event_type = found
+        .event_type
+        .take()
+        .unwrap_or_else(|| "unknown".to_owned());
+    let payload_hash: Hash = Sha256::digest(body).into();
+    let position = Position {
+        version: found.version,
+        occurred_at: found.occurred_at,
+        rank: source.mapping.rank_of(&event_type),
+        event_id: event_id.clone(),
+    };
+    Ok(NewEvent {
+        scope: found.scope.take().unwrap_or_default(),
+        event_id,
+        event_type,
+        entity_type: found.entity_type.take().unwrap_or_default(),
+        entity_id: found.entity_id.take().unwrap_or_default(),
+        position,
+        provenance: std::mem::take(&mut found.provenance),
+        payload_hash,
+        fingerprint: source
+            .mapping
+            .fingerprinter
+            .of(found.lookup.json, payload_hash),
+        replay_key,
+        signature_valid: source.is_signed().then_some(true),
+        headers: values::stored_headers(arrival.headers, &source.stored_headers),
+        body: Bytes::clone(body),
+        traceparent: values::traceparent(arrival.headers),
+        entry,
+    })
+}
+
+impl Mapping {
+    fn reads_the_body(&self) -> bool {
+        let lists = [
+            &self.event_type,
+            &self.entity_id,
+            &self.version,
+            &self.occurred_at,
+        ];
+        lists
+            .into_iter()
+            .flat_map(|list| &list.0)
+            .any(|place| matches!(place, FieldRef::Body(_)))
+    }
+
+    fn find<'a>(&self, lookup: Lookup<'a>) -> Found<'a> {
+        let mut problem = None;
+        let mut text = |refs: &FieldRefs, max: usize| {
+            lookup.text(refs, max).unwrap_or_else(|reason| {
+                problem.get_or_insert(reason);
+                None
+            })
+        };
+        let (scope, event_type) = (
+            text(&self.scope, MAX_KEY_BYTES),
+            text(&self.event_type, MAX_KEY_BYTES),
+        );
+        let (entity_type, entity_id) = (
+            text(&self.entity_type, MAX_KEY_BYTES),
+            text(&self.entity_id, MAX_KEY_BYTES),
+        );
+        let provenance = Provenance {
+            source_url: text(&self.source_url, MAX_URL_BYTES),
+            content_hash: text(&self.content_hash, MAX_TEXT_BYTES),
+            producer: text(&self.producer, MAX_TEXT_BYTES),
+            delivered_at: text(&self.delivered_at, MAX_TEXT_BYTES),
+        };
+        let version = lookup.version(&self.version).unwrap_or_else(|reason| {
+            problem.get_or_insert(reason);
+            None
+        });
+        let occurred_at = lookup.time(&self.occurred_at).unwrap_or_else(|reason| {
+            problem.get_or_insert(reason);
+            None
+        });
+        Found {
+            entity_type,
+            entity_id,
+            event_type,
+            scope,
+            version,
+            occurred_at,
+            provenance,
+            lookup,
+            problem,
+        }
+    }
+}
+
+fn event_id(
+    mapping: &Mapping,
+    lookup: &Lookup<'_>,
+    json: &Result<Json<'_>, JsonError>,
+) -> Result<String, Refusal> {
+    let refuse = |reason| Refusal {
+        reason,
+        event_id: None,
+    };
+    let EventIds::From(refs) = &mapping.event_id else {
+        return Ok(Ids::mint());
+    };
+    let id = match lookup
+        .scalar(refs)
+        .map_err(|_| refuse(Reason::EventIdInvalid))?
+    {
+        Some(scalar) => scalar.into_id().map_err(refuse)?,
+        // Without a body the id cannot be found: say so, instead of only "missing".
+        None => match json {
+            Err(error)
+                if refs
+                    .0
+                    .iter()
+                    .any(|place| matches!(place, FieldRef::Body(_))) =>
+            {
+                return Err(refuse(json_reason(error)));
+            }
+            _ => return Err(refuse(Reason::EventIdMissing)),
+        },
+    };
+    for place in &mapping.event_id_same_as.0 {
+        let other = lookup
+            .scalar_at(place)
+            .map_err(|_| refuse(Reason::EventIdInvalid))?;
+        if other.is_some_and(|other| other.as_text() != id) {
+            return Err(refuse(Reason::IdMismatch));
+        }
+    }
+    Ok(id)
+}
+
+fn json_reason(error: &JsonError) -> Reason {
+    match error {
+        JsonError::TooDeep => Reason::BodyTooDeep,
+        _ => Reason::BodyNotJson,
+    }
+}
+
+/// Decides where the event goes first, or that it is refused.
+fn entry(source: &Source, found: &Found<'_>, now_ms: i64) -> Result<Entry, Reason> {
+    let event_type = found.event_type.as_deref().unwrap_or("unknown");
+    let needs_order = source
+        .effects_for(event_type)
+        .any(|effect| effect.order() == EffectOrder::LatestWins);
+    let problem = found
+        .problem
+        .or_else(|| missing(source, found, needs_order));
+    if let Some(reason) = problem {
+        return match source.unusable {
+            Unusable::Refuse => Err(reason),
+            Unusable::Store => Ok(Entry::Settled(Status::DeadLetter, reason)),
+        };
+    }
+    if source.require_version && found.version.is_none() {
+        return Ok(Entry::Settled(Status::DeadLetter, Reason::VersionMissing));
+    }
+    let ahead_ms = found
+        .occurred_at
+        .map_or(0, |at| (at / 1_000_000).saturating_sub(now_ms));
+    let time_decides = found.version.is_none() && needs_order;
+    if !time_decides || ahead_ms <= source.mapping.max_future_ms {
+        return Ok(Entry::Due);
+    }
+    match source.unusable {
+        Unusable::Refuse => Err(Reason::OccurredAtInFuture),
+        Unusable::Store => Ok(Entry::HeldUntil(
+            now_ms.saturating_add(ahead_ms.min(MAX_HOLD_MS)),
+        )),
+    }
+}
+
+fn missing(source: &Source, found: &Found<'_>, needs_order: bool) -> Option<Reason> {
+    let mapping = &source.mapping;
+    let lacks_type = !mapping.entity_type.0.is_empty() && found.entity_type.is_none();
+    if mapping.has_entity() && (found.entity_id.is_none() || lacks_type) {
+        return Some(Reason::EntityMissing);
+    }
+    let lacks_position = found.version.is_none() && found.occurred_at.is_none();
+    (needs_order && lacks_position && !source.require_version).then_some(Reason::PositionMissing)
+}

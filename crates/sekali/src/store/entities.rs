@@ -1,0 +1,174 @@
+//! Entities: the position that the gate compares with, locked before it is read.
+
+use std::collections::BTreeMap;
+
+use super::{Conn, Value};
+use crate::error::{Result, Step as _};
+use crate::event::EntityKey;
+use crate::order::Position;
+
+/// What is known about an entity under its row lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EntityState {
+    /// Where it stands; `None` before its first event and after a reset.
+    pub(crate) position: Option<Position>,
+    /// Whether its last effect was a delete.
+    pub(crate) is_deleted: bool,
+    /// Whether an operator cleared its position and no event came since.
+    pub(crate) was_reset: bool,
+}
+
+const INSERT_MISSING: &str = "insert into webhook_entities (source, scope, entity_type, entity_id, updated_at) \
+    values (?, ?, ?, ?, ?) on conflict do nothing";
+
+const READ: &str = "select version, occurred_at, type_rank, last_event_id, deleted, reset_at from webhook_entities \
+    where source = ? and scope = ? and entity_type = ? and entity_id = ?";
+
+/// Makes sure that every entity has a row, locks the rows in the order of their keys and reads them.
+///
+/// Rows are inserted before they are locked, since a row that is missing cannot be locked and two workers on the first
+/// events of a new entity would not see each other.
+pub(crate) async fn lock_entities(
+    conn: &mut Conn<'_>,
+    keys: impl Iterator<Item = EntityKey>,
+    now_ms: i64,
+) -> Result<BTreeMap<EntityKey, EntityState>> {
+    let mut states: BTreeMap<EntityKey, EntityState> =
+        keys.map(|key| (key, EntityState::default())).collect();
+    for (key, state) in &mut states {
+        let columns = columns(key);
+        let [source, scope, entity_type, entity_id] = columns;
+        let values = [source, scope, entity_type, entity_id, now_ms.into()];
+        conn.execute(INSERT_MISSING, &values)
+            .await
+            .step("create an entity")?;
+        let found = conn.fetch_one(READ, &columns, |row| {
+            let position = row
+                .opt_text(3)?
+                .map(|event_id| (row.opt_int(0), row.opt_int(1), row.int(2), event_id));
+            Ok((position, row.int(4)?, row.opt_int(5)?))
+        });
+        let Some((position, deleted, reset_at)) = found.await.step("lock an entity")? else {
+            continue;
+        };
+        if let Some((version, occurred_at, rank, event_id)) = position {
+            let (version, occurred_at) = (
+                version.step("read a position")?,
+                occurred_at.step("read a position")?,
+            );
+            let rank = rank.step("read a position")?;
+            state.position = Some(Position {
+                version,
+                occurred_at,
+                rank,
+                event_id,
+            });
+        }
+        state.is_deleted = deleted != 0;
+        state.was_reset = reset_at.is_some();
+    }
+    Ok(states)
+}
+
+const SAVE: &str = "update webhook_entities set version = ?, occurred_at = ?, type_rank = ?, last_event_id = ?, \
+    deleted = ?, reset_at = null, updated_at = ? where source = ? and scope = ? and entity_type = ? and entity_id = ?";
+
+/// Moves an entity to its new position.
+pub(crate) async fn save_entity(
+    conn: &mut Conn<'_>,
+    key: &EntityKey,
+    state: &EntityState,
+    now_ms: i64,
+) -> Result<()> {
+    let Some(position) = &state.position else {
+        return Ok(());
+    };
+    let [source, scope, entity_type, entity_id] = columns(key);
+    let values: [Value<'_>; 10] = [
+        position.version.into(),
+        position.occurred_at.into(),
+        position.rank.into(),
+        Value::Text(&position.event_id),
+        i64::from(state.is_deleted).into(),
+        now_ms.into(),
+        source,
+        scope,
+        entity_type,
+        entity_id,
+    ];
+    conn.execute(SAVE, &values)
+        .await
+        .step("move an entity")
+        .map(drop)
+}
+
+const CONFLICTING: &str = "select seq from webhook_inbox where source = ? and scope = ? and entity_type = ? and entity_id = ? \
+    and source_version = ? and seq <> ? and case when content_hash is not null and ? is not null \
+    then content_hash <> ? else fingerprint <> ? end limit 1";
+
+/// Finds another event that claims the same version of an entity with other content.
+pub(crate) async fn conflicting_seq(
+    conn: &mut Conn<'_>,
+    key: &EntityKey,
+    event: &super::Claimed,
+) -> Result<Option<i64>> {
+    let Some(version) = event.position.version else {
+        return Ok(None);
+    };
+    let [source, scope, entity_type, entity_id] = columns(key);
+    let content_hash: Value<'_> = event.content_hash.as_deref().into();
+    let values = [
+        source,
+        scope,
+        entity_type,
+        entity_id,
+        version.into(),
+        event.seq.into(),
+        content_hash,
+        content_hash,
+        Value::Bytes(&event.fingerprint),
+    ];
+    conn.fetch_one(CONFLICTING, &values, |row| row.int(0))
+        .await
+        .step("look for a conflicting version")
+}
+
+const PASSED: &str = "select count(distinct source_version) from webhook_inbox where source = ? \
+    and scope = ? and entity_type = ? and entity_id = ? and source_version >= ? and source_version < ? \
+    and processing_status not in ('received', 'processing', 'failed')";
+
+/// Returns how many of the versions from `from` up to but without `below` have not been passed yet.
+///
+/// A version counts as passed once its event was processed, ignored or given up.
+pub(crate) async fn missing_versions(
+    conn: &mut Conn<'_>,
+    key: &EntityKey,
+    from: i64,
+    below: i64,
+) -> Result<i64> {
+    let [source, scope, entity_type, entity_id] = columns(key);
+    let values = [
+        source,
+        scope,
+        entity_type,
+        entity_id,
+        from.into(),
+        below.into(),
+    ];
+    let passed = conn
+        .fetch_one(PASSED, &values, |row| row.int(0))
+        .await
+        .step("count the versions before")?;
+    Ok(below
+        .saturating_sub(from)
+        .saturating_sub(passed.unwrap_or(0)))
+}
+
+pub(super) fn columns(key: &EntityKey) -> [Value<'_>; 4] {
+    [
+        Value::Text(&key.source),
+        Value::Text(&key.scope),
+        Value::Text(&key.entity_type),
+        Value::Text(&key.entity_id),
+    ]
+}

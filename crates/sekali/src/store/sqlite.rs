@@ -1,0 +1,292 @@
+//! SQLite: one writer on its own thread, and connections for readers.
+//!
+//! The thread takes transactions from two lines. Admission's line goes first; after each of its transactions one of the
+//! other line has its turn, so that a flood of deliveries does not keep the worker from applying them.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::oneshot;
+
+use super::conn::{Conn, DbError};
+use super::guard::Guard;
+use super::{StoreOptions, Transaction};
+use crate::clock::Clock;
+use crate::error::{Error, Result, Step as _};
+
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_inbox.sql")];
+/// Transactions that may wait in one line.
+const MAX_WAITING: usize = 64;
+/// How long a statement waits for another process that writes, such as `sekali prune`.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How many steps of a statement pass between two questions to the guard.
+const GUARD_STEPS: i32 = 4000;
+/// Pages of the write-ahead log after which the writer moves them into the database.
+const CHECKPOINT_PAGES: u32 = 4000;
+
+type Job = Box<dyn FnOnce(&mut Conn<'_>) + Send>;
+
+/// Which line a transaction stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    First,
+    Later,
+}
+
+/// The thread that owns the writing connection.
+pub(super) struct Writer {
+    lines: Arc<Lines>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Lines {
+    state: Mutex<LinesState>,
+    arrived: Condvar,
+    guard: Arc<Guard>,
+}
+
+#[derive(Default)]
+struct LinesState {
+    first: VecDeque<Job>,
+    later: VecDeque<Job>,
+    is_closed: bool,
+    served_first: bool,
+}
+
+impl Writer {
+    pub(super) fn start(options: &StoreOptions) -> Result<Self> {
+        let mut db = open_writer(options).step("open the database")?;
+        migrate(&mut db)?;
+        let lines = Arc::new(Lines::default());
+        let guard = lines.guard.clone();
+        db.progress_handler(GUARD_STEPS, Some(move || guard.interrupts()))
+            .map_err(DbError::from)
+            .step("set up the database")?;
+        let (shared, clock) = (lines.clone(), options.clock.clone());
+        let thread = std::thread::Builder::new()
+            .name("sekali-sqlite".into())
+            .spawn(move || serve(&mut db, &shared, &clock))
+            .map_err(|error| Error::Conflict {
+                problem: format!("no thread for the database: {error}"),
+            })?;
+        Ok(Self {
+            lines,
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) async fn run<T: Transaction>(
+        &self,
+        transaction: T,
+        turn: Turn,
+    ) -> Result<T::Output> {
+        let (answer, waiting) = oneshot::channel();
+        let job: Job = Box::new(move |conn| {
+            // A caller that went away does not undo what was committed.
+            let _ = answer.send(transact(conn, transaction));
+        });
+        self.lines.push(job, turn)?;
+        waiting.await.map_err(|_| Error::Closed)?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.lines.lock().is_closed = true;
+        self.lines.arrived.notify_all();
+        // The last handle may be dropped on the thread itself, by a job that held it.
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|thread| thread.thread().id() != std::thread::current().id())
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Lines {
+    fn lock(&self) -> std::sync::MutexGuard<'_, LinesState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, job: Job, turn: Turn) -> Result<()> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::Closed);
+        }
+        let line = if turn == Turn::First {
+            &mut state.first
+        } else {
+            &mut state.later
+        };
+        if line.len() >= MAX_WAITING {
+            return Err(Error::Busy { queue: "database" });
+        }
+        line.push_back(job);
+        self.guard.set_waiting(state.first.len());
+        drop(state);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Waits for the next job; `None` once the store is closed and everything that waited is done.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            let job = if state.served_first && !state.later.is_empty() {
+                state.served_first = false;
+                state.later.pop_front()
+            } else {
+                state.served_first = !state.first.is_empty();
+                state.first.pop_front().or_else(|| state.later.pop_front())
+            };
+            self.guard.set_waiting(state.first.len());
+            if job.is_some() || state.is_closed {
+                return job;
+            }
+            state = self
+                .arrived
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn serve(db: &mut Connection, lines: &Lines, clock: &Clock) {
+    while let Some(job) = lines.next() {
+        let run = AssertUnwindSafe(|| {
+            job(&mut Conn::Sqlite {
+                db,
+                clock,
+                guard: &lines.guard,
+            })
+        });
+        // A panic ends its transaction and not the store: whoever waits for it sees its answer dropped.
+        if catch_unwind(run).is_err() {
+            lines.guard.disarm();
+            let _ = db.execute_batch("rollback");
+        }
+    }
+    // Leaves one file behind; a failure only means that the log stays beside it.
+    let _ = db.execute_batch("pragma optimize; pragma wal_checkpoint(truncate);");
+}
+
+/// Runs one transaction: what it did is committed as a whole, or not at all.
+fn transact<T: Transaction>(conn: &mut Conn<'_>, transaction: T) -> Result<T::Output> {
+    let Conn::Sqlite { db, .. } = conn;
+    db.execute_batch("begin immediate")
+        .map_err(DbError::from)
+        .step(T::STEP)?;
+    let output = ready(transaction.run(conn));
+    conn.unguard();
+    let Conn::Sqlite { db, .. } = conn;
+    let finished = match output {
+        Ok(output) => db
+            .execute_batch("commit")
+            .map_err(DbError::from)
+            .step(T::STEP)
+            .map(|()| output),
+        Err(error) => Err(error),
+    };
+    if finished.is_err() && !db.is_autocommit() {
+        // Fails only where SQLite has rolled back by itself already.
+        let _ = db.execute_batch("rollback");
+    }
+    finished
+}
+
+/// Runs a transaction that only reads, on a reader's connection.
+pub(super) fn run_read<T: Transaction>(
+    db: &mut Connection,
+    clock: &Clock,
+    transaction: T,
+) -> Result<T::Output> {
+    db.execute_batch("begin")
+        .map_err(DbError::from)
+        .step(T::STEP)?;
+    let guard = Arc::new(Guard::default());
+    let output = ready(transaction.run(&mut Conn::Sqlite {
+        db,
+        clock,
+        guard: &guard,
+    }));
+    db.execute_batch("rollback")
+        .map_err(DbError::from)
+        .step(T::STEP)?;
+    output
+}
+
+/// Takes the result of a future that never waits, as SQLite's do not.
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("a transaction on SQLite has nothing to wait for"),
+    }
+}
+
+fn open_writer(options: &StoreOptions) -> Result<Connection, DbError> {
+    let db = Connection::open(&options.path)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    db.set_prepared_statement_cache_capacity(128);
+    db.pragma_update(None, "journal_mode", "wal")?;
+    db.pragma_update(None, "synchronous", "full")?;
+    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    db.pragma_update(None, "cache_size", -32_000)?;
+    db.pragma_update(None, "temp_store", "memory")?;
+    db.pragma_update(None, "foreign_keys", "on")?;
+    Ok(db)
+}
+
+/// Opens a connection that cannot write.
+pub(super) fn open_reader(options: &StoreOptions) -> Result<Connection, DbError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let db = Connection::open_with_flags(&options.path, flags)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(db)
+}
+
+/// Brings the schema up to date; a newer one than this program knows is refused.
+fn migrate(db: &mut Connection) -> Result<()> {
+    const STEP: &str = "bring the schema up to date";
+    let transaction = db
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .map_err(DbError::from)
+        .step(STEP)?;
+    let version: i64 = transaction
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(DbError::from)
+        .step(STEP)?;
+    let version = usize::try_from(version).unwrap_or(usize::MAX);
+    if version > MIGRATIONS.len() {
+        return Err(Error::Conflict {
+            problem: format!(
+                "the schema has version {version}, this program knows {}; it is too old",
+                MIGRATIONS.len()
+            ),
+        });
+    }
+    for (index, sql) in MIGRATIONS.iter().enumerate().skip(version) {
+        transaction
+            .execute_batch(sql)
+            .map_err(DbError::from)
+            .step(STEP)?;
+        transaction
+            .pragma_update(
+                None,
+                "user_version",
+                i64::try_from(index + 1).unwrap_or(i64::MAX),
+            )
+            .map_err(DbError::from)
+            .step(STEP)?;
+    }
+    transaction.commit().map_err(DbError::from).step(STEP)
+}

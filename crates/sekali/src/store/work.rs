@@ -1,0 +1,296 @@
+//! What a worker does to the inbox: claim, renew, settle, fail, give back.
+//!
+//! A claim is committed before anything is applied, with its attempt already counted: an event that kills the process
+//! still uses up an attempt. Every later change asks for the token of the claim, so that a worker whose lease was taken
+//! over changes nothing and its transaction rolls back.
+
+use super::attempts::{Attempt, insert_attempts};
+use super::entities::columns;
+use super::{Conn, Transaction, Value};
+use crate::error::{Error, Result, Step as _};
+use crate::event::EntityKey;
+use crate::order::Position;
+use crate::reason::{Reason, Status};
+
+/// An event under a lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Claimed {
+    pub(crate) seq: i64,
+    pub(crate) source: String,
+    pub(crate) scope: String,
+    pub(crate) event_type: String,
+    pub(crate) entity_type: String,
+    pub(crate) entity_id: String,
+    pub(crate) position: Position,
+    pub(crate) content_hash: Option<String>,
+    pub(crate) fingerprint: Vec<u8>,
+    pub(crate) payload_hash: Vec<u8>,
+    pub(crate) received_at: i64,
+    /// Which attempt this is, from 1.
+    pub(crate) attempt: i64,
+    /// Set where the lease of another worker had run out.
+    pub(crate) was_taken_over: bool,
+    /// What it waited for before, if it did.
+    pub(crate) waited_for: Option<Reason>,
+    pub(crate) bypasses_equal_version: bool,
+    pub(crate) token: String,
+    pub(crate) headers: String,
+    /// `None` where the payload is gone or unreadable.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl Claimed {
+    /// Returns the event's entity, where it has one.
+    pub(crate) fn entity(&self) -> Option<EntityKey> {
+        (!self.entity_id.is_empty()).then(|| EntityKey {
+            source: self.source.as_str().into(),
+            scope: self.scope.clone(),
+            entity_type: self.entity_type.clone(),
+            entity_id: self.entity_id.clone(),
+        })
+    }
+}
+
+/// Takes due events under a lease.
+pub(crate) struct Claim {
+    pub(crate) max_len: usize,
+    pub(crate) max_bytes: usize,
+    pub(crate) lease_ms: i64,
+    pub(crate) token: String,
+}
+
+const DUE: &str = "select i.seq, source, scope, event_id, event_type, entity_type, entity_id, source_version, occurred_at, \
+    type_rank, content_hash, fingerprint, payload_hash, received_at, attempts, processing_status, status_reason, \
+    bypass_equal, p.headers, p.body from webhook_inbox i left join webhook_payloads p on p.seq = i.seq \
+    where processing_status in ('received', 'failed', 'processing') and next_attempt_at <= ? \
+    order by next_attempt_at, i.seq limit ?";
+
+const TAKE: &str = "update webhook_inbox set processing_status = 'processing', attempts = attempts + 1, lease_until = ?, \
+    next_attempt_at = ?, lease_token = ? where seq = ?";
+
+impl Transaction for Claim {
+    type Output = Vec<Claimed>;
+    const STEP: &'static str = "claim events";
+
+    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<Claimed>> {
+        let now = conn.now_ms().await.step(Self::STEP)?;
+        let limit = i64::try_from(self.max_len).unwrap_or(i64::MAX);
+        let token = &self.token;
+        let mut due = conn
+            .fetch(DUE, &[now.into(), limit.into()], |row| claimed(row, token))
+            .await
+            .step(Self::STEP)?;
+        let mut bytes = 0;
+        let fits = due.iter().take_while(|event| {
+            bytes += event.body.as_ref().map_or(0, Vec::len);
+            bytes <= self.max_bytes
+        });
+        let len = fits.count().max(1).min(due.len());
+        due.truncate(len);
+        let until = now.saturating_add(self.lease_ms);
+        for event in &due {
+            let values = [
+                until.into(),
+                until.into(),
+                Value::Text(&self.token),
+                event.seq.into(),
+            ];
+            conn.execute(TAKE, &values).await.step(Self::STEP)?;
+        }
+        Ok(due)
+    }
+}
+
+fn claimed(row: &super::Row<'_>, token: &str) -> Result<Claimed, super::DbError> {
+    let position = Position {
+        version: row.opt_int(7)?,
+        occurred_at: row.opt_int(8)?,
+        rank: row.int(9)?,
+        event_id: row.text(3)?,
+    };
+    Ok(Claimed {
+        seq: row.int(0)?,
+        source: row.text(1)?,
+        scope: row.text(2)?,
+        event_type: row.text(4)?,
+        entity_type: row.text(5)?,
+        entity_id: row.text(6)?,
+        position,
+        content_hash: row.opt_text(10)?,
+        fingerprint: row.opt_bytes(11)?.unwrap_or_default(),
+        payload_hash: row.opt_bytes(12)?.unwrap_or_default(),
+        received_at: row.int(13)?,
+        attempt: row.int(14)? + 1,
+        was_taken_over: row.text(15)? == Status::Processing.code(),
+        waited_for: row.opt_text(16)?.as_deref().and_then(Reason::from_code),
+        bypasses_equal_version: row.int(17)? != 0,
+        token: token.to_owned(),
+        headers: row.opt_text(18)?.unwrap_or_default(),
+        body: row.opt_bytes(19)?,
+    })
+}
+
+/// Where an event goes at the end of an attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Settlement {
+    pub(crate) seq: i64,
+    pub(crate) token: String,
+    pub(crate) status: Status,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) message: Option<String>,
+    /// When it is looked at again; for a status that is pending.
+    pub(crate) next_attempt_at: Option<i64>,
+    /// Set where the attempt does not count: the event only waited.
+    pub(crate) gives_attempt_back: bool,
+}
+
+const SETTLE: &str = "update webhook_inbox set processing_status = ?, status_reason = ?, error_message = ?, \
+    processed_at = ?, next_attempt_at = ?, attempts = attempts - ?, lease_until = null, lease_token = null \
+    where seq = ? and lease_token = ? and processing_status = 'processing'";
+
+/// Writes where an event goes; fails where its lease was taken over, so that the whole transaction rolls back.
+pub(crate) async fn settle(
+    conn: &mut Conn<'_>,
+    settlement: &Settlement,
+    now_ms: i64,
+) -> Result<()> {
+    let done_at = (!settlement.status.is_pending()).then_some(now_ms);
+    let values: [Value<'_>; 8] = [
+        Value::Text(settlement.status.code()),
+        settlement.reason.map(Reason::code).into(),
+        settlement.message.as_deref().into(),
+        done_at.into(),
+        settlement.next_attempt_at.into(),
+        i64::from(settlement.gives_attempt_back).into(),
+        settlement.seq.into(),
+        Value::Text(&settlement.token),
+    ];
+    let changed = conn
+        .execute(SETTLE, &values)
+        .await
+        .step("settle an event")?;
+    if changed != 1 {
+        return Err(Error::LostLease {
+            seq: settlement.seq,
+        });
+    }
+    Ok(())
+}
+
+const WAKE_FOLLOWER: &str = "update webhook_inbox set next_attempt_at = ? where source = ? and scope = ? \
+    and entity_type = ? and entity_id = ? and processing_status = 'received' and status_reason = 'waiting_for_version' \
+    and next_attempt_at > ?";
+
+/// Makes the events that wait for an earlier version of an entity due now.
+pub(crate) async fn wake_follower(conn: &mut Conn<'_>, key: &EntityKey, now_ms: i64) -> Result<()> {
+    let [source, scope, entity_type, entity_id] = columns(key);
+    let values = [
+        now_ms.into(),
+        source,
+        scope,
+        entity_type,
+        entity_id,
+        now_ms.into(),
+    ];
+    conn.execute(WAKE_FOLLOWER, &values)
+        .await
+        .step("wake the follower")
+        .map(drop)
+}
+
+/// Records that attempts failed.
+pub(crate) struct Fail {
+    pub(crate) failures: Vec<(Settlement, Attempt, Option<EntityKey>)>,
+}
+
+impl Transaction for Fail {
+    /// The events whose lease had been taken over; nothing was changed for them.
+    type Output = Vec<i64>;
+    const STEP: &'static str = "record failed attempts";
+
+    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<i64>> {
+        let now = conn.now_ms().await.step(Self::STEP)?;
+        let mut lost = Vec::new();
+        for (settlement, attempt, entity) in &self.failures {
+            match settle(conn, settlement, now).await {
+                Err(Error::LostLease { seq }) => lost.push(seq),
+                other => {
+                    other?;
+                    insert_attempts(conn, std::slice::from_ref(attempt)).await?;
+                    if let (Some(entity), false) = (entity, settlement.status.is_pending()) {
+                        wake_follower(conn, entity, now).await?;
+                    }
+                }
+            }
+        }
+        Ok(lost)
+    }
+}
+
+/// Gives leases back that were not worked on.
+pub(crate) struct GiveBack {
+    pub(crate) leases: Vec<(i64, String)>,
+}
+
+const GIVE_BACK: &str = "update webhook_inbox set processing_status = 'received', next_attempt_at = ?, \
+    attempts = attempts - 1, lease_until = null, lease_token = null where seq = ? and lease_token = ?";
+
+impl Transaction for GiveBack {
+    type Output = ();
+    const STEP: &'static str = "give leases back";
+
+    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+        let now = conn.now_ms().await.step(Self::STEP)?;
+        for (seq, token) in &self.leases {
+            let values = [now.into(), (*seq).into(), Value::Text(token)];
+            conn.execute(GIVE_BACK, &values).await.step(Self::STEP)?;
+        }
+        Ok(())
+    }
+}
+
+/// Renews leases that are still worked on, and returns those that still hold.
+pub(crate) struct Renew {
+    pub(crate) leases: Vec<(i64, String)>,
+    pub(crate) lease_ms: i64,
+}
+
+const RENEW: &str = "update webhook_inbox set lease_until = ?, next_attempt_at = ? \
+    where seq = ? and lease_token = ? and processing_status = 'processing'";
+
+impl Transaction for Renew {
+    type Output = Vec<i64>;
+    const STEP: &'static str = "renew leases";
+
+    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<i64>> {
+        let until = conn
+            .now_ms()
+            .await
+            .step(Self::STEP)?
+            .saturating_add(self.lease_ms);
+        let mut held = Vec::new();
+        for (seq, token) in &self.leases {
+            let values = [
+                until.into(),
+                until.into(),
+                (*seq).into(),
+                Value::Text(token),
+            ];
+            if conn.execute(RENEW, &values).await.step(Self::STEP)? == 1 {
+                held.push(*seq);
+            }
+        }
+        Ok(held)
+    }
+}
+
+const TAKE_OVER_ALL: &str =
+    "update webhook_inbox set next_attempt_at = ? where processing_status = 'processing'";
+
+/// Lets all leases run out: the process that starts on SQLite knows that no other one holds any.
+pub(crate) async fn take_over_all(conn: &mut Conn<'_>) -> Result<u64> {
+    let now = conn.now_ms().await.step("take leases over")?;
+    conn.execute(TAKE_OVER_ALL, &[now.into()])
+        .await
+        .step("take leases over")
+}
