@@ -1,2 +1,14 @@
-//! x
-fn main() {}
+//! The `sekali` binary: receives webhooks over HTTP and applies each of them once.
+//!
+//! `run` starts and stops the server, `http` is the way of a delivery, `cli` has a module per command. What a delivery
+//! means is not decided here but in the crate `sekali`.
+
+mod cli;
+mod config;
+mod http;
+mod run;
+mod telemetry;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

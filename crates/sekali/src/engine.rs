@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::source::Sources;
-use crate::store::{CheckTable, Conn, PendingSources, Store, Transaction, take_over_all};
+use crate::store::{CheckEffects, Conn, PendingSources, Store, Transaction, take_over_all};
 use crate::worker::Worker;
 
 /// What an engine is made of.
@@ -127,16 +127,8 @@ impl Engine {
 }
 
 async fn check_effects(store: &Store, sources: &Sources) -> Result<()> {
-    for source in sources.iter() {
-        for (index, effect) in source.effects.iter().enumerate() {
-            let field = format!("source.{}.effect[{index}]", source.id);
-            store
-                .write(CheckTable {
-                    field,
-                    write: effect.write().clone(),
-                })
-                .await?;
-        }
+    for check in sources.iter().flat_map(|source| CheckEffects::of(source)) {
+        store.write(check).await?;
     }
     Ok(())
 }

@@ -3,18 +3,23 @@
 //! Nothing here decides about duplicates or order; it finds the id, the entity and the position, and says with a
 //! [`Reason`] why a delivery cannot be used. Numbers are taken as written and never pass through a float.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use sekali_verify::{Json, JsonError, Stale, Verified};
 use sha2::{Digest as _, Sha256};
 
-use crate::error::Result;
-use crate::event::{Entry, Hash, NewEvent, Provenance};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::event::{Delivery, Entry, Hash, NewEvent, Provenance};
 use crate::fingerprint::Fingerprinter;
 use crate::limits::{MAX_HOLD_MS, MAX_KEY_BYTES, MAX_TEXT_BYTES, MAX_URL_BYTES};
 use crate::order::{EffectOrder, Position};
 use crate::reason::{Reason, Status};
 use crate::source::{EventIds, FieldRef, FieldRefs, Source, SourceConfig, Unusable};
+use crate::store::VariantRow;
 
 mod values;
 
@@ -166,6 +171,40 @@ pub fn identify_late(
     arrival: Arrival<'_>,
 ) -> Result<NewEvent, Refusal> {
     read(source, stale.body(), None, arrival)
+}
+
+/// Restores a variant as a delivery of its own, `<id>#<first 16 hex digits of its hash>`.
+///
+/// It was verified when it arrived; an operator vouches for it now.
+pub fn restore(source: &Arc<Source>, variant: &VariantRow, clock: &Clock) -> Result<Delivery> {
+    let gone = || Error::Conflict {
+        problem: "the content of the variant was erased".into(),
+    };
+    let body = Bytes::from(variant.body.clone().ok_or_else(gone)?);
+    let headers = crate::effect::stored_headers(&variant.headers);
+    let received_at = clock.now_ms();
+    let event = read(
+        source,
+        &body,
+        None,
+        Arrival {
+            headers: &headers,
+            now_ms: received_at,
+        },
+    );
+    let mut event = event.map_err(|refusal| Error::Conflict {
+        problem: refusal.reason.sentence().into(),
+    })?;
+    event.event_id = format!("{}#{}", variant.event_id, &variant.payload_hash[..16]);
+    event.position.event_id.clone_from(&event.event_id);
+    Ok(Delivery {
+        source: source.clone(),
+        event,
+        received_at,
+        started: Instant::now(),
+        remote_address: None,
+        only_if_known: None,
+    })
 }
 
 fn read(

@@ -43,8 +43,8 @@ pub use history::{
 };
 pub(crate) use inbox::Admit;
 pub use prune::{Prune, Pruned, Retention};
-pub use tables::Setup;
-pub(crate) use tables::{CheckTable, Columns, Write, WriteKind};
+pub use tables::{CheckEffects, Setup};
+pub(crate) use tables::{Columns, Write, WriteKind};
 pub(crate) use work::{
     Claim, Claimed, Fail, GiveBack, Renew, Settlement, settle, take_over_all, wake_follower,
 };

@@ -15,8 +15,6 @@ pub struct Retention {
     pub audit_ms: Option<i64>,
     /// Keys of finished events, with everything that is left of them.
     pub keys_ms: Option<i64>,
-    /// Replay keys of sources that sign a time.
-    pub replay_ms: Option<i64>,
 }
 
 /// Removes one small batch of what has outlived its retention.
@@ -29,7 +27,7 @@ pub struct Prune {
 }
 
 /// How many rows were removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Pruned {
     /// Bodies.
     pub payloads: u64,

@@ -4,7 +4,9 @@
 //! cannot happen behind the gate unless somebody else writes the table, and is then an error of its own.
 
 use super::{Conn, DbError, Transaction, Value};
+use crate::effect::Effect;
 use crate::error::{Error, Result, Step as _};
+use crate::source::Source;
 
 /// What a statement does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,13 +147,24 @@ fn quoted(name: &str) -> String {
         .join(".")
 }
 
-/// Checks an effect's statement against the schema.
-pub(crate) struct CheckTable {
-    pub(crate) field: String,
-    pub(crate) write: Write,
+/// Checks the statements of one effect against the schema.
+pub struct CheckEffects {
+    field: String,
+    write: Write,
 }
 
-impl Transaction for CheckTable {
+impl CheckEffects {
+    /// Makes a check for each effect of a source.
+    pub fn of(source: &Source) -> impl Iterator<Item = Self> {
+        let check = |(index, effect): (usize, &Effect)| Self {
+            field: format!("source.{}.effect[{index}]", source.id),
+            write: effect.write().clone(),
+        };
+        source.effects.iter().enumerate().map(check)
+    }
+}
+
+impl Transaction for CheckEffects {
     type Output = ();
     const STEP: &'static str = "check an effect";
 

@@ -1,0 +1,352 @@
+//! `sekali demo`: the main job on real data, as a provider in trouble would bring it.
+//!
+//! The real server is started on loopback in a new folder. 400 update events of public research datasets are sent with
+//! duplicates, parallel twins, late, replayed, forged, tampered and expired requests and with other bodies under known
+//! ids, all in a random order. In the end the user's table must hold exactly the expected documents.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use sekali::store::{Conn, DbError, ReadDepth, Row, Transaction};
+use sekali::{Error, Store};
+use tokio::sync::oneshot;
+
+use super::output;
+use super::traffic::{Pace, Reply, Target, progress, send};
+use super::{DONE, FAILED};
+use crate::config::Config;
+use crate::run;
+
+mod trouble;
+
+use trouble::Trouble;
+
+const CONFIG: &str = include_str!("../../../../examples/research-sync/sekali.toml");
+const SCHEMA: &str = include_str!("../../../../examples/research-sync/schema.sql");
+const EVENTS: &str = include_str!("../../../../fixtures/research-events.jsonl");
+const EXPECTED: &str = include_str!("../../../../fixtures/research-events.final.json");
+
+/// How long applying what was accepted may take.
+const APPLIED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Show everything on real data, in a new folder, without a config file.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Leave the server running at the end, and say what to look at
+    #[arg(long)]
+    keep: bool,
+    /// The order of the requests; another seed is another order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where to work; a new folder in the temporary folder without it
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+/// A server that runs beside the demo.
+struct Running {
+    store: Store,
+    url: String,
+    stop: oneshot::Sender<()>,
+    task: tokio::task::JoinHandle<anyhow::Result<()>>,
+}
+
+impl Demo {
+    pub(crate) async fn run(self) -> anyhow::Result<u8> {
+        let folder = self.folder()?;
+        let trouble = Trouble::new(EVENTS, self.seed)?;
+        let running = start(&folder, trouble.secret()).await?;
+        output::line(&format!(
+            "A receiver runs at {} and keeps its data in {}.",
+            running.url,
+            folder.display()
+        ));
+        output::line(&format!(
+            "A provider in trouble sends {} real events about {} research documents to it …\n",
+            trouble.events(),
+            expected()?.len()
+        ));
+        let target = Target::parse(&running.url)?;
+        let requests = trouble.requests();
+        let bar = progress(requests.len());
+        let (len, make) = (
+            requests.len(),
+            std::sync::Arc::new(move |index: usize| requests[index].clone()),
+        );
+        let replies = send(
+            &target,
+            (len, make),
+            Pace {
+                concurrency: 8,
+                per_second: None,
+            },
+            &bar,
+        )
+        .await?;
+        bar.finish_and_clear();
+        applied(&running.store).await?;
+        let agrees = report(&running.store, &replies).await?;
+        if self.keep {
+            keep(&folder, &running, &trouble);
+            run::asked_to_stop().await;
+        }
+        let _ = running.stop.send(());
+        drop(running.store);
+        running.task.await.context("the server's task failed")??;
+        if !self.keep && self.folder.is_none() && agrees {
+            // Whoever wants to look at it asks for it with --keep or --folder.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        Ok(if agrees { DONE } else { FAILED })
+    }
+
+    fn folder(&self) -> anyhow::Result<PathBuf> {
+        let Some(folder) = &self.folder else {
+            let folder = tempfile::Builder::new()
+                .prefix("sekali-demo-")
+                .tempdir()
+                .context("could not create a folder")?;
+            return Ok(folder.keep());
+        };
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("could not create {}", folder.display()))?;
+        if folder.join("research.db").exists() {
+            bail!(
+                "{} holds a demo already; choose a new folder",
+                folder.display()
+            );
+        }
+        Ok(folder.clone())
+    }
+}
+
+/// Writes the example's files into the folder and starts the server that they describe.
+async fn start(folder: &Path, secret: &str) -> anyhow::Result<Running> {
+    let listen = async || {
+        tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("could not listen on 127.0.0.1")
+    };
+    let listeners = run::Listeners {
+        public: listen().await?,
+        internal: Some(listen().await?),
+    };
+    let address = listeners.public.local_addr()?;
+    let internal = listeners
+        .internal
+        .as_ref()
+        .context("there is no internal listener")?
+        .local_addr()?;
+    let server = format!("listen = \"{address}\"\ninternal_listen = \"{internal}\"");
+    let text = CONFIG
+        .replace("listen = \"127.0.0.1:8686\"", &server)
+        .replace("env:RESEARCH_WEBHOOK_SECRET", "file:secret");
+    let path = folder.join("sekali.toml");
+    for (name, text) in [
+        ("sekali.toml", text.as_str()),
+        ("schema.sql", SCHEMA),
+        ("secret", secret),
+    ] {
+        std::fs::write(folder.join(name), text)
+            .with_context(|| format!("could not write {name}"))?;
+    }
+    let config = Config::load(Some(&path))?;
+    let (stop, stopped) = oneshot::channel();
+    let (failed, mut problem) = oneshot::channel();
+    let task = {
+        let config = config.clone();
+        tokio::spawn(async move {
+            let end = async {
+                let _ = stopped.await;
+            };
+            let ended = run::run(config, listeners, end).await;
+            if let Err(error) = &ended {
+                let _ = failed.send(format!("{error:#}"));
+            }
+            ended
+        })
+    };
+    // The store is opened beside the server, as the other commands do.
+    let store = run::open_store(&config, false).await?;
+    if let Ok(problem) = problem.try_recv() {
+        bail!("the server did not start: {problem}");
+    }
+    Ok(Running {
+        store,
+        url: format!("http://{address}/hooks/research"),
+        stop,
+        task,
+    })
+}
+
+/// Waits until everything that was accepted is applied.
+async fn applied(store: &Store) -> anyhow::Result<()> {
+    let until_empty = async {
+        while store.read(ReadDepth).await?.pending > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(APPLIED_WITHIN, until_empty)
+        .await
+        .context("events were still waiting after a minute")?
+}
+
+/// Prints what was sent, answered and made of it, and tells whether the documents are the expected ones.
+async fn report(store: &Store, replies: &[Reply]) -> anyhow::Result<bool> {
+    let mut rows = Vec::new();
+    for (kind, meaning) in trouble::KINDS {
+        let mut answers: BTreeMap<String, usize> = BTreeMap::new();
+        let of_kind = replies.iter().filter(|reply| reply.kind == *kind);
+        for reply in of_kind.clone() {
+            let status = reply
+                .status
+                .map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+            *answers
+                .entry(format!("{status} {}", reply.outcome))
+                .or_default() += 1;
+        }
+        let answers: Vec<_> = answers
+            .into_iter()
+            .map(|(answer, count)| format!("{count} × {answer}"))
+            .collect();
+        rows.push(vec![
+            (*kind).to_owned(),
+            of_kind.count().to_string(),
+            answers.join(", "),
+            (*meaning).to_owned(),
+        ]);
+    }
+    output::table(&["what", "sent", "answered", "what it means"], rows);
+    let statuses = store
+        .read(Query(
+            "select processing_status, count(*) from webhook_inbox group by 1 order by 1",
+        ))
+        .await?;
+    let inbox: Vec<_> = statuses
+        .iter()
+        .map(|row| format!("{} {}", row[1], row[0]))
+        .collect();
+    output::line(&format!(
+        "\nIn the inbox, each event once: {}.",
+        inbox.join(", ")
+    ));
+    let variants = store
+        .read(Query("select count(*), 'kept' from webhook_variants"))
+        .await?;
+    output::line(&format!(
+        "Bodies kept as evidence: {}.",
+        variants.first().map_or("0", |row| &row[0])
+    ));
+    let found = store.read(Query(DOCUMENTS)).await?;
+    let problems = compare(&expected()?, &found);
+    let accepted = replies
+        .iter()
+        .filter(|reply| reply.outcome == "accepted")
+        .count();
+    for problem in problems.iter().take(10) {
+        output::line(&format!("WRONG: {problem}"));
+    }
+    let agrees = problems.is_empty() && accepted == EVENTS.lines().count();
+    output::line(&match agrees {
+        true => format!(
+            "The {} documents in research_documents are exactly the expected ones.",
+            found.len()
+        ),
+        false => format!(
+            "The documents are NOT the expected ones: {} differ, {accepted} events were accepted.",
+            problems.len()
+        ),
+    });
+    Ok(agrees)
+}
+
+const DOCUMENTS: &str = "select entity_id, current_source_version, last_event_id, source_url, source_content_hash, summary, \
+    updated_at from research_documents order by 1";
+
+/// Reads rows of text.
+struct Query(&'static str);
+
+impl Transaction for Query {
+    type Output = Vec<Vec<String>>;
+    const STEP: &'static str = "read the result";
+
+    async fn run(self, conn: &mut Conn<'_>) -> sekali::Result<Self::Output> {
+        let columns = self
+            .0
+            .split(" from ")
+            .next()
+            .unwrap_or_default()
+            .split(',')
+            .count();
+        let read = |row: &Row<'_>| -> Result<Vec<String>, DbError> {
+            let text = |index| {
+                row.text(index)
+                    .or_else(|_| row.int(index).map(|number| number.to_string()))
+            };
+            (0..columns).map(text).collect()
+        };
+        let rows = conn.fetch(self.0, &[], read).await;
+        rows.map_err(|source| Error::Store {
+            step: Self::STEP,
+            source,
+        })
+    }
+}
+
+/// The expected rows, without the documents that were withdrawn.
+fn expected() -> anyhow::Result<BTreeMap<String, Option<Vec<String>>>> {
+    let all: BTreeMap<String, serde_json::Value> = serde_json::from_str(EXPECTED)?;
+    let row = |(id, document): (String, serde_json::Value)| {
+        let is_deleted = document["deleted"].as_bool().unwrap_or_default();
+        let text = |name: &str| match &document[name] {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let names = [
+            "version",
+            "event_id",
+            "url",
+            "content_hash",
+            "summary",
+            "occurred_at",
+        ];
+        let columns = [id.clone()].into_iter().chain(names.map(text)).collect();
+        (id, (!is_deleted).then_some(columns))
+    };
+    Ok(all.into_iter().map(row).collect())
+}
+
+fn compare(expected: &BTreeMap<String, Option<Vec<String>>>, found: &[Vec<String>]) -> Vec<String> {
+    let found: BTreeMap<&str, &Vec<String>> =
+        found.iter().map(|row| (row[0].as_str(), row)).collect();
+    let mut problems = Vec::new();
+    for (id, row) in expected {
+        match (row, found.get(id.as_str())) {
+            (Some(row), Some(stands)) if row == *stands => {}
+            (None, None) => {}
+            (row, stands) => problems.push(format!("{id} should be {row:?} and is {stands:?}")),
+        }
+    }
+    let surplus = found.keys().filter(|id| !expected.contains_key(**id));
+    problems.extend(surplus.map(|id| format!("{id} should not be there")));
+    problems
+}
+
+fn keep(folder: &Path, running: &Running, trouble: &Trouble) {
+    let config = folder.join("sekali.toml");
+    let config = config.display();
+    let known = trouble.an_event_with_variants();
+    output::line(&format!(
+        "\nThe server goes on at {}; Ctrl-C ends it. In another terminal:\n\
+         \x20 sekali events list --config {config}\n\
+         \x20 sekali events show {known} --config {config}\n\
+         \x20 sekali events list --status ignored_out_of_order --config {config}\n\
+         \x20 sqlite3 {} 'select * from research_documents'",
+        running.url,
+        folder.join("research.db").display(),
+    ));
+}

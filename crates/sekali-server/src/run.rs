@@ -1,0 +1,190 @@
+//! Serving: everything started in order, and stopped in reverse once it is told to.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use sekali::store::{Prune, Pruned, Setup};
+use sekali::{Clock, Engine, EngineOptions, Store, StoreOptions, chain};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::http::{self, App};
+use crate::telemetry::Metrics;
+
+/// How long new connections still get a 503 instead of none at all, so that a load balancer sees the end coming.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often old rows are removed.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+/// How many rows of a table go in one transaction, so that deliveries hardly wait.
+const PRUNE_LEN: i64 = 500;
+
+/// Where a server listens.
+pub(crate) struct Listeners {
+    /// For webhooks.
+    pub(crate) public: TcpListener,
+    /// For metrics.
+    pub(crate) internal: Option<TcpListener>,
+}
+
+impl Listeners {
+    /// Opens the configured addresses.
+    pub(crate) async fn bind(config: &Config) -> anyhow::Result<Self> {
+        let bind = async |address| {
+            TcpListener::bind(address)
+                .await
+                .with_context(|| format!("could not listen on {address}"))
+        };
+        let internal = match config.server.internal_listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        Ok(Self {
+            public: bind(config.server.listen).await?,
+            internal,
+        })
+    }
+}
+
+/// Opens the store of a configuration; `exclusive` for the process that serves.
+pub(crate) async fn open_store(config: &Config, exclusive: bool) -> anyhow::Result<Store> {
+    let store = Store::open(StoreOptions {
+        path: config.database()?,
+        clock: Clock::System,
+        exclusive,
+    })
+    .await?;
+    if let Some(sql) = config.setup()? {
+        store.write(Setup { sql }).await.context("store.setup")?;
+    }
+    Ok(store)
+}
+
+/// Serves until `shutdown` is ready, then finishes what was begun.
+pub(crate) async fn run(
+    config: Config,
+    listeners: Listeners,
+    shutdown: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let sources = config.sources()?;
+    let store = open_store(&config, true).await?;
+    let metrics = Arc::new(Metrics::new());
+    let options = EngineOptions {
+        sources,
+        retired: config.retired.clone(),
+        limits: config.limits(),
+        clock: Clock::System,
+        observer: metrics.clone(),
+        workers: config.worker.count.unwrap_or(2),
+    };
+    let engine = Engine::start(store.clone(), options).await?;
+    let (stop, stopping) = watch::channel(false);
+    let app = Arc::new(App::new(
+        &engine,
+        metrics,
+        config.server.clone(),
+        stopping.clone(),
+    ));
+    let prune = tokio::spawn(prune(store, config.clone()));
+    let (close, closing) = watch::channel(false);
+    let (end, ended) = watch::channel(false);
+    let internal = listeners.internal.map(|listener| {
+        let (router, server, ended) = (http::internal(app.clone()), config.server.clone(), ended);
+        tokio::spawn(async move { http::serve(listener, router, &server, ended).await })
+    });
+    announce(&config, &listeners.public, &engine);
+    let public = http::serve(listeners.public, http::public(app), &config.server, closing);
+    tokio::pin!(public);
+    tokio::select! {
+        () = shutdown => {}
+        () = &mut public => unreachable!("serving ends when it is told to, and nobody told it"),
+    }
+    tracing::info!("stopping: new deliveries are answered 503, what was begun is finished");
+    let _ = stop.send(true);
+    tokio::select! {
+        () = tokio::time::sleep(GRACE) => {}
+        () = &mut public => unreachable!("serving ends when it is told to, and nobody told it"),
+    }
+    let _ = close.send(true);
+    public.await;
+    let _ = end.send(true);
+    if let Some(internal) = internal {
+        let _ = tokio::time::timeout(Duration::from_secs(1), internal).await;
+    }
+    prune.abort();
+    engine.stop(config.server.drain.into()).await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+fn announce(config: &Config, public: &TcpListener, engine: &Engine) {
+    let address = public.local_addr().map_or_else(
+        |_| config.server.listen.to_string(),
+        |address| address.to_string(),
+    );
+    let sources: Vec<_> = engine
+        .sources()
+        .iter()
+        .map(|source| format!("/hooks/{}", source.path))
+        .collect();
+    if sources.is_empty() {
+        tracing::warn!("no source is configured; every webhook will be answered 404");
+    }
+    for source in engine.sources().iter().filter(|source| !source.is_signed()) {
+        tracing::warn!(
+            source = &*source.id,
+            "deliveries of this source are not signed: anybody can send them"
+        );
+    }
+    let database = engine.store().path().display();
+    tracing::info!(%address, sources = sources.join(" "), %database, "ready");
+}
+
+/// Removes what has outlived its retention, in small steps beside everything else.
+async fn prune(store: Store, config: Config) {
+    let mut ticks = tokio::time::interval(PRUNE_EVERY);
+    loop {
+        ticks.tick().await;
+        match prune_all(&store, &config).await {
+            Ok(pruned) if pruned.total() > 0 => {
+                tracing::info!(rows = pruned.total(), "old rows were removed")
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = chain(&error), "old rows could not be removed"),
+        }
+    }
+}
+
+/// Removes everything that has outlived its retention.
+pub(crate) async fn prune_all(store: &Store, config: &Config) -> sekali::Result<Pruned> {
+    let step = Prune {
+        retention: config.retention(),
+        batch_len: PRUNE_LEN,
+    };
+    let mut all = Pruned::default();
+    loop {
+        let pruned = store.write(step).await?;
+        all.add(pruned);
+        if pruned.total() == 0 {
+            return Ok(all);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits for the signal that asks a process to end.
+pub(crate) async fn asked_to_stop() {
+    let interrupt = tokio::signal::ctrl_c();
+    let Ok(mut terminate) =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+    else {
+        let _ = interrupt.await;
+        return;
+    };
+    tokio::select! {
+        _ = interrupt => {}
+        _ = terminate.recv() => {}
+    }
+}
