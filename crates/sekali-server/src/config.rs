@@ -130,7 +130,7 @@ pub(crate) struct StoreConfig {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct WorkerConfig {
-    /// How many events are applied side by side (2).
+    /// How many workers apply events (2); with 0 the process only receives.
     pub(crate) count: Option<usize>,
     /// How long a claim holds without being renewed (30s).
     pub(crate) lease: Option<Span>,
@@ -274,8 +274,8 @@ impl Config {
                 );
             }
         }
-        if self.server.max_connections == 0 || self.worker.count == Some(0) {
-            bail!("server.max_connections and worker.count must be above 0");
+        if self.server.max_connections == 0 {
+            bail!("server.max_connections: at least one connection is needed");
         }
         Ok(())
     }

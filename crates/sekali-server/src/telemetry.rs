@@ -1,6 +1,7 @@
 //! Logs and metrics: what the engine reports, turned into lines and numbers.
 
 use std::collections::{HashMap, HashSet};
+use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -24,6 +25,7 @@ pub(crate) fn start_logs(config: &LogConfig) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(config.level.as_deref().unwrap_or("info"))?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A second start in one process (a test) keeps the first.
     let _ = match config.format {

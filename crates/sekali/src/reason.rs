@@ -92,10 +92,10 @@ codes! {
         SignatureMalformed = "signature_malformed", "The signature header cannot be read.";
         SignatureWrong = "signature_wrong", "No active secret produces this signature.";
         SignatureTooMany = "signature_too_many", "The signature header holds more entries than are looked at.";
-        TimestampUnreadable = "timestamp_unreadable", "The timestamp is not a plain decimal number.";
+        TimestampUnreadable = "timestamp_not_a_number", "The timestamp is not a plain decimal number.";
         TimestampRepeated = "timestamp_repeated", "The timestamp header occurs more than once.";
         TimestampUnit = "timestamp_unit", "The timestamp seems to be in another unit than the source's.";
-        TimestampTooOld = "timestamp_too_old", "The timestamp is further in the past than the window allows.";
+        TimestampTooOld = "timestamp_expired", "The timestamp is further in the past than the window allows.";
         TimestampInFuture = "timestamp_in_future", "The timestamp is further in the future than the window allows.";
         TimestampOutOfRange = "timestamp_out_of_range", "The timestamp is no time that can be represented.";
         // Receiving.

@@ -34,7 +34,8 @@ pub(crate) use attempts::{Attempt, insert_attempts};
 pub use conn::{Conn, DbError, DbErrorKind, Row, Value};
 pub(crate) use deliveries::WriteRejected;
 pub(crate) use entities::{
-    EntityState, conflicting_seq, lock_entities, missing_versions, save_entity,
+    EntityState, conflicting_seq, is_any_waiting, lock_entities, missing_versions, save_entity,
+    waiting_since,
 };
 pub use guard::Interruption;
 pub use history::{

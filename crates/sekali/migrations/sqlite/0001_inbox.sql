@@ -40,8 +40,8 @@ create unique index webhook_inbox_replay on webhook_inbox (source, replay_key) w
 -- What a worker may claim: for a row in processing, next_attempt_at is the end of its lease.
 create index webhook_inbox_due on webhook_inbox (next_attempt_at, seq)
     where processing_status in ('received', 'failed', 'processing');
-create index webhook_inbox_entity on webhook_inbox (entity_id, entity_type, source, scope, source_version)
-    where entity_id <> '';
+-- Not partial: the planner cannot know that a bound entity_id is not empty, and would scan the source instead.
+create index webhook_inbox_entity on webhook_inbox (entity_id, entity_type, source, scope, source_version);
 create index webhook_inbox_trouble on webhook_inbox (processing_status, seq)
     where processing_status in ('failed', 'dead_letter');
 

@@ -164,6 +164,48 @@ pub(crate) async fn missing_versions(
         .saturating_sub(passed.unwrap_or(0)))
 }
 
+const WAITING_SINCE: &str = "select min(received_at) from webhook_inbox where source = ? \
+    and scope = ? and entity_type = ? and entity_id = ? and source_version >= ? \
+    and processing_status in ('received', 'processing')";
+
+/// Finds when the first of the events that wait at or above a version was received.
+pub(crate) async fn waiting_since(
+    conn: &mut Conn<'_>,
+    key: &EntityKey,
+    version: i64,
+) -> Result<Option<i64>> {
+    let [source, scope, entity_type, entity_id] = columns(key);
+    let values = [source, scope, entity_type, entity_id, version.into()];
+    let since = conn
+        .fetch_one(WAITING_SINCE, &values, |row| row.opt_int(0))
+        .await;
+    since.step("find what waits").map(Option::flatten)
+}
+
+const IS_ANY_WAITING: &str = "select 1 from webhook_inbox where source = ? \
+    and scope = ? and entity_type = ? and entity_id = ? and source_version >= ? and source_version < ? \
+    and processing_status in ('received', 'processing') limit 1";
+
+/// Tells whether an event waits whose version lies from `from` up to but without `below`.
+pub(crate) async fn is_any_waiting(
+    conn: &mut Conn<'_>,
+    key: &EntityKey,
+    from: i64,
+    below: i64,
+) -> Result<bool> {
+    let [source, scope, entity_type, entity_id] = columns(key);
+    let values = [
+        source,
+        scope,
+        entity_type,
+        entity_id,
+        from.into(),
+        below.into(),
+    ];
+    let found = conn.fetch_one(IS_ANY_WAITING, &values, |_| Ok(())).await;
+    found.step("find what waits").map(|found| found.is_some())
+}
+
 pub(super) fn columns(key: &EntityKey) -> [Value<'_>; 4] {
     [
         Value::Text(&key.source),

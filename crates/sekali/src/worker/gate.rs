@@ -5,7 +5,9 @@ use crate::event::EntityKey;
 use crate::order::{EqualVersion, Standing, is_regressed, stand};
 use crate::reason::Reason;
 use crate::source::gap_wait_ms;
-use crate::store::{Conn, EntityState, conflicting_seq, missing_versions};
+use crate::store::{
+    Conn, EntityState, conflicting_seq, is_any_waiting, missing_versions, waiting_since,
+};
 
 use super::prepare::Prepared;
 
@@ -57,43 +59,65 @@ pub(super) async fn gate(
         .position
         .as_ref()
         .is_some_and(|position| is_regressed(&event.position, position));
-    if verdict.standing == Standing::Newer
-        && let Some(until) = waits_until(conn, prepared, (key, state)).await?
-    {
-        if now_ms < until {
-            return Ok(Gate::WaitsUntil(until));
+    if verdict.standing == Standing::Newer {
+        match gap(conn, prepared, (key, state), now_ms).await? {
+            Gap::Closed => {}
+            Gap::WaitsUntil(until) => return Ok(Gate::WaitsUntil(until)),
+            Gap::TimedOut => verdict.gap_timed_out = true,
         }
-        verdict.gap_timed_out = true;
     }
     verdict.has_version_conflict = conflicting_seq(conn, key, event).await?.is_some();
     Ok(Gate::Open(verdict))
 }
 
-/// Returns until when an event waits for the versions before it, where the source's versions follow each other.
-async fn waits_until(
+/// What an event's turn depends on, where the source's versions follow each other.
+enum Gap {
+    /// Every version before it was passed.
+    Closed,
+    /// It waits until then for the versions before it.
+    WaitsUntil(i64),
+    /// The versions before it never arrived in time.
+    TimedOut,
+}
+
+/// After how long an event whose wait is over asks again whether those before it are done.
+const GIVES_WAY_MS: i64 = 1000;
+
+async fn gap(
     conn: &mut Conn<'_>,
     prepared: &Prepared,
     (key, state): (&EntityKey, &EntityState),
-) -> Result<Option<i64>> {
+    now_ms: i64,
+) -> Result<Gap> {
     let (event, ordering) = (&prepared.event, &prepared.source.ordering);
     let (Some(wait_ms), Some(version)) = (gap_wait_ms(ordering), event.position.version) else {
-        return Ok(None);
+        return Ok(Gap::Closed);
     };
-    let until = event.received_at.saturating_add(wait_ms);
     let stands_at = state
         .position
         .as_ref()
         .and_then(|position| position.version);
     let expected = match (stands_at, ordering.first_version) {
-        (Some(version), _) => version.saturating_add(1),
-        (None, Some(first)) => first,
-        // Nobody knows what the entity starts with: whatever came before the wait was over is its base.
-        (None, None) => return Ok(Some(until)),
+        (Some(version), _) => Some(version.saturating_add(1)),
+        (None, first) => first,
     };
-    if version <= expected || missing_versions(conn, key, expected, version).await? == 0 {
-        return Ok(None);
+    // Without a base nobody knows what the entity starts with: the lowest that came before the wait was over is it.
+    if let Some(expected) = expected
+        && (version <= expected || missing_versions(conn, key, expected, version).await? == 0)
+    {
+        return Ok(Gap::Closed);
     }
-    Ok(Some(until))
+    // The gap is known since the first version behind it came, so that the wait ends for all of them together.
+    let since = waiting_since(conn, key, version).await?;
+    let until = since.unwrap_or(event.received_at).saturating_add(wait_ms);
+    if now_ms < until {
+        return Ok(Gap::WaitsUntil(until));
+    }
+    // Those behind a gap go in their order, too: the lower one wakes this one.
+    if is_any_waiting(conn, key, expected.unwrap_or(0), version).await? {
+        return Ok(Gap::WaitsUntil(now_ms.saturating_add(GIVES_WAY_MS)));
+    }
+    Ok(Gap::TimedOut)
 }
 
 impl Verdict {
