@@ -3,72 +3,27 @@
 //! The only file that reads the environment. A key that is not known is refused with its line and the nearest key that
 //! is, so that a typing error never switches a protection off in silence.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use sekali::source::{RateLimit, Span};
 use sekali::store::Retention;
 use sekali::{Limits, Source, SourceConfig, Sources};
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
+
+mod explain;
+mod units;
+
+use explain::explain;
+pub(crate) use units::{Keep, Size};
 
 /// The file that is read unless another is named.
 pub(crate) const DEFAULT_FILE: &str = "sekali.toml";
 
 /// What `sekali init` writes.
 pub(crate) const TEMPLATE: &str = include_str!("config.default.toml");
-
-/// A size in bytes, written as `1048576`, `512KiB` or `5MiB`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) usize);
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let problem = || format!("{text} is no size; write 1048576, 512KiB or 5MiB");
-        let digits = text.trim_end_matches(|character: char| !character.is_ascii_digit());
-        let factor: usize = match &text[digits.len()..] {
-            "" | "B" => 1,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            _ => return Err(problem()),
-        };
-        let number: usize = digits.parse().map_err(|_| problem())?;
-        number
-            .checked_mul(factor)
-            .filter(|size| *size > 0)
-            .map(Self)
-            .ok_or_else(problem)
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Size;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size such as 1048576 or \"5MiB\"")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-                text.parse().map_err(E::custom)
-            }
-            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
-                usize::try_from(bytes)
-                    .ok()
-                    .filter(|size| *size > 0)
-                    .map(Size)
-                    .ok_or_else(|| E::custom("a size is above 0"))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
 
 /// How requests are taken in.
 #[derive(Clone, Debug, Deserialize)]
@@ -160,29 +115,6 @@ impl Default for RetentionConfig {
             audit: days(90),
             keys: days(400),
         }
-    }
-}
-
-/// A span of time, or for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keep(pub(crate) Option<Duration>);
-
-impl Keep {
-    fn ms(self) -> Option<i64> {
-        self.0
-            .map(|keep| i64::try_from(keep.as_millis()).unwrap_or(i64::MAX))
-    }
-}
-
-impl<'de> Deserialize<'de> for Keep {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text == "forever" {
-            return Ok(Self(None));
-        }
-        text.parse::<Span>()
-            .map(|span| Self(Some(span.into())))
-            .map_err(de::Error::custom)
     }
 }
 
@@ -355,39 +287,6 @@ pub(crate) fn resolve_secret(reference: &str, folder: &Path) -> Result<Vec<u8>, 
 )]
 pub(crate) fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// Says what is wrong with a config file: the line, and for an unknown key the nearest one that is known.
-fn explain(error: &toml::de::Error, text: &str, name: &str) -> String {
-    let line = error
-        .span()
-        .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-    let place = line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}"));
-    let message = error.message();
-    let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    match words.split_first() {
-        Some((unknown, known))
-            if message.starts_with("unknown field") || message.starts_with("unknown variant") =>
-        {
-            let what = if message.starts_with("unknown field") {
-                "key"
-            } else {
-                "value"
-            };
-            let near = known
-                .iter()
-                .map(|key| (strsim::damerau_levenshtein(unknown, key), key))
-                .min();
-            let hint = match near {
-                Some((distance, key)) if distance <= 1 + unknown.len() / 3 => {
-                    format!("did you mean `{key}`?")
-                }
-                _ => format!("there are {}", known.join(", ")),
-            };
-            format!("{place}: the {what} `{unknown}` is unknown; {hint}")
-        }
-        _ => format!("{place}: {message}"),
-    }
 }
 
 #[cfg(test)]

@@ -125,44 +125,51 @@ impl Plan {
     }
 }
 
-impl Effect {
-    /// Checks an effect's settings; the message reads after its place in the configuration.
-    pub fn build(config: &EffectConfig) -> Result<Self, String> {
-        let names = [&config.table]
+impl EffectConfig {
+    fn check(&self) -> Result<(), String> {
+        let names = [&self.table]
             .into_iter()
-            .chain(config.key.keys())
-            .chain(config.columns.keys());
-        for name in names.chain(&config.version_column) {
+            .chain(self.key.keys())
+            .chain(self.columns.keys());
+        for name in names.chain(&self.version_column) {
             check_name(name)?;
         }
-        if config.key.is_empty() {
+        if self.key.is_empty() {
             return Err("an effect needs at least one key column".into());
         }
-        if let Some(name) = config
+        if let Some(name) = self
             .columns
             .keys()
-            .find(|name| config.key.contains_key(*name))
+            .find(|name| self.key.contains_key(*name))
         {
             return Err(format!("{name} is both a key and a column"));
         }
-        if config
+        if self
             .version_column
             .as_ref()
-            .is_some_and(|name| config.columns.contains_key(name) || config.key.contains_key(name))
+            .is_some_and(|name| self.columns.contains_key(name) || self.key.contains_key(name))
         {
             return Err(
                 "version_column is written by itself and must not stand among the columns".into(),
             );
         }
-        let is_upsert = config.kind == EffectKind::Upsert;
-        if !is_upsert && !config.columns.is_empty() {
+        if self.kind == EffectKind::Delete && !self.columns.is_empty() {
             return Err("a delete writes no columns".into());
         }
-        if config.order == EffectOrder::None && config.version_column.is_some() {
+        if self.order == EffectOrder::None && self.version_column.is_some() {
             return Err(
                 "version_column guards the order of versions, and order = \"none\" has none".into(),
             );
         }
+        Ok(())
+    }
+}
+
+impl Effect {
+    /// Checks an effect's settings; the message reads after its place in the configuration.
+    pub fn build(config: &EffectConfig) -> Result<Self, String> {
+        config.check()?;
+        let is_upsert = config.kind == EffectKind::Upsert;
         let keys: Vec<&str> = config.key.keys().map(String::as_str).collect();
         let version = config.version_column.as_deref();
         let mut others: Vec<&str> = config.columns.keys().map(String::as_str).collect();

@@ -13,16 +13,18 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::event::{Delivery, Entry, Hash, NewEvent, Provenance};
+use crate::event::{Delivery, Hash, NewEvent, Provenance};
 use crate::fingerprint::Fingerprinter;
-use crate::limits::{MAX_HOLD_MS, MAX_KEY_BYTES, MAX_TEXT_BYTES, MAX_URL_BYTES};
-use crate::order::{EffectOrder, Position};
-use crate::reason::{Reason, Status};
-use crate::source::{EventIds, FieldRef, FieldRefs, Source, SourceConfig, Unusable};
+use crate::limits::{MAX_KEY_BYTES, MAX_TEXT_BYTES, MAX_URL_BYTES};
+use crate::order::Position;
+use crate::reason::Reason;
+use crate::source::{EventIds, FieldRef, FieldRefs, Source, SourceConfig};
 use crate::store::VariantRow;
 
+mod usable;
 mod values;
 
+use usable::entry;
 use values::Ids;
 pub(crate) use values::Lookup;
 pub use values::parse_time;
@@ -365,47 +367,4 @@ fn json_reason(error: &JsonError) -> Reason {
         JsonError::TooDeep => Reason::BodyTooDeep,
         _ => Reason::BodyNotJson,
     }
-}
-
-/// Decides where the event goes first, or that it is refused.
-fn entry(source: &Source, found: &Found<'_>, now_ms: i64) -> Result<Entry, Reason> {
-    let event_type = found.event_type.as_deref().unwrap_or("unknown");
-    let needs_order = source
-        .effects_for(event_type)
-        .any(|effect| effect.order() == EffectOrder::LatestWins);
-    let problem = found
-        .problem
-        .or_else(|| missing(source, found, needs_order));
-    if let Some(reason) = problem {
-        return match source.unusable {
-            Unusable::Refuse => Err(reason),
-            Unusable::Store => Ok(Entry::Settled(Status::DeadLetter, reason)),
-        };
-    }
-    if source.require_version && found.version.is_none() {
-        return Ok(Entry::Settled(Status::DeadLetter, Reason::VersionMissing));
-    }
-    let ahead_ms = found
-        .occurred_at
-        .map_or(0, |at| (at / 1_000_000).saturating_sub(now_ms));
-    let time_decides = found.version.is_none() && needs_order;
-    if !time_decides || ahead_ms <= source.mapping.max_future_ms {
-        return Ok(Entry::Due);
-    }
-    match source.unusable {
-        Unusable::Refuse => Err(Reason::OccurredAtInFuture),
-        Unusable::Store => Ok(Entry::HeldUntil(
-            now_ms.saturating_add(ahead_ms.min(MAX_HOLD_MS)),
-        )),
-    }
-}
-
-fn missing(source: &Source, found: &Found<'_>, needs_order: bool) -> Option<Reason> {
-    let mapping = &source.mapping;
-    let lacks_type = !mapping.entity_type.0.is_empty() && found.entity_type.is_none();
-    if mapping.has_entity() && (found.entity_id.is_none() || lacks_type) {
-        return Some(Reason::EntityMissing);
-    }
-    let lacks_position = found.version.is_none() && found.occurred_at.is_none();
-    (needs_order && lacks_position && !source.require_version).then_some(Reason::PositionMissing)
 }

@@ -21,10 +21,14 @@ use crate::reason::Outcome;
 use crate::retry::Retry;
 
 mod config;
+mod field;
+mod setting;
 
-pub use config::{
-    Answers, EventField, EventIds, FieldRef, FieldRefs, FingerprintRule, Ordering, RateLimit,
-    RetryConfig, SchemeRef, SecretRef, SourceConfig, Span, Unusable,
+pub use config::{MapConfig, SourceConfig};
+pub use field::{EventField, EventIds, FieldRef, FieldRefs};
+pub use setting::{
+    Answers, FingerprintRule, Ordering, RateLimit, RetryConfig, SchemeRef, SecretRef, Span,
+    Unusable,
 };
 
 /// Turns a secret's reference (`env:NAME`, `file:PATH`) into its bytes, or says why it cannot.

@@ -19,6 +19,7 @@ mod admin;
 mod attempts;
 mod conn;
 mod deliveries;
+mod depth;
 mod entities;
 mod guard;
 mod history;
@@ -33,14 +34,15 @@ pub use admin::{AcceptVariant, Erase, Redrive, ResetEntity};
 pub(crate) use attempts::{Attempt, insert_attempts};
 pub use conn::{Conn, DbError, DbErrorKind, Row, Value};
 pub(crate) use deliveries::WriteRejected;
+pub use depth::{Depth, PendingSources, ReadDepth};
 pub(crate) use entities::{
     EntityState, conflicting_seq, is_any_waiting, lock_entities, missing_versions, save_entity,
     waiting_since,
 };
 pub use guard::Interruption;
 pub use history::{
-    AttemptRow, DeliveryRow, Depth, EntityHistory, EventFilter, EventRow, GapRow, ListEvents,
-    PendingSources, ReadDepth, ShowEntity, ShowEvent, Story, VariantRow,
+    AttemptRow, DeliveryRow, EntityHistory, EventFilter, EventRow, GapRow, ListEvents, ShowEntity,
+    ShowEvent, Story, VariantRow,
 };
 pub(crate) use inbox::Admit;
 pub use prune::{Prune, Pruned, Retention};

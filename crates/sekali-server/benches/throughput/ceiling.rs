@@ -21,10 +21,16 @@ pub(crate) struct Ceiling {
 
 impl Ceiling {
     pub(crate) fn start() -> Result<Self, Box<dyn std::error::Error>> {
-        let mut child = Command::new(std::env::current_exe()?).arg("ceiling").stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("ceiling")
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut line = String::new();
         std::io::BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        Ok(Self { child, address: line.trim().parse()? })
+        Ok(Self {
+            child,
+            address: line.trim().parse()?,
+        })
     }
 }
 
@@ -37,20 +43,38 @@ impl Drop for Ceiling {
 
 /// Serves until the process is ended.
 pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let secrets: Arc<[Secret]> = [Secret::new(SECRET).map_err(|problem| problem.to_string())?].into();
-        let router = axum::Router::new().route("/hooks/research", post(answer)).with_state(secrets);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        println!("{}", listener.local_addr()?);
-        axum::serve(listener, router).await?;
-        Ok(())
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let secrets: Arc<[Secret]> =
+                [Secret::new(SECRET).map_err(|problem| problem.to_string())?].into();
+            let router = axum::Router::new()
+                .route("/hooks/research", post(answer))
+                .with_state(secrets);
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+            println!("{}", listener.local_addr()?);
+            axum::serve(listener, router).await?;
+            Ok(())
+        })
 }
 
-async fn answer(State(secrets): State<Arc<[Secret]>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn answer(
+    State(secrets): State<Arc<[Secret]>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
     let scheme = Scheme::preset("timestamped").expect("the scheme is one of our own");
-    let window = Window { past_ms: 300_000, future_ms: 300_000 };
-    let check = Check { scheme, secrets: &secrets, window, now_ms: sekali::Clock::System.now_ms() };
+    let window = Window {
+        past_ms: 300_000,
+        future_ms: 300_000,
+    };
+    let check = Check {
+        scheme,
+        secrets: &secrets,
+        window,
+        now_ms: sekali::Clock::System.now_ms(),
+    };
     match check.verify(&headers, body) {
         Ok(_) => StatusCode::ACCEPTED,
         Err(_) => StatusCode::UNAUTHORIZED,

@@ -55,21 +55,33 @@ impl Load {
         let mut lanes = tokio::task::JoinSet::new();
         for _ in 0..CONNECTIONS {
             let next = next.clone();
-            lanes.spawn(async move { self.lane(&next, started).await.map_err(|error| error.to_string()) });
+            lanes.spawn(async move {
+                self.lane(&next, started)
+                    .await
+                    .map_err(|error| error.to_string())
+            });
         }
         let mut times = Vec::with_capacity(self.requests);
         while let Some(lane) = lanes.join_next().await {
             times.extend(lane??);
         }
-        Ok(Done { took: started.elapsed(), times })
+        Ok(Done {
+            took: started.elapsed(),
+            times,
+        })
     }
 
-    async fn lane(self, next: &AtomicUsize, started: Instant) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
+    async fn lane(
+        self,
+        next: &AtomicUsize,
+        started: Instant,
+    ) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let secret = Secret::new(SECRET).map_err(|problem| problem.to_string())?;
         let scheme = Scheme::preset("timestamped").ok_or("no scheme")?;
-        let (mut times, mut request, mut answer) = (Vec::new(), Vec::with_capacity(2048), vec![0; 4096]);
+        let (mut times, mut request, mut answer) =
+            (Vec::new(), Vec::with_capacity(2048), vec![0; 4096]);
         let mut dice = fastrand::Rng::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -81,14 +93,25 @@ impl Load {
                 from = started + Duration::from_secs_f64(index as f64 / per_second);
                 tokio::time::sleep_until(from.into()).await;
             }
-            self.write(&mut request, (scheme, &secret), self.first + index, &mut dice);
+            self.write(
+                &mut request,
+                (scheme, &secret),
+                self.first + index,
+                &mut dice,
+            );
             stream.write_all(&request).await?;
             read_answer(&mut stream, &mut answer).await?;
             times.push(from.elapsed());
         }
     }
 
-    fn write(&self, request: &mut Vec<u8>, (scheme, secret): (&Scheme, &Secret), number: usize, dice: &mut fastrand::Rng) {
+    fn write(
+        &self,
+        request: &mut Vec<u8>,
+        (scheme, secret): (&Scheme, &Secret),
+        number: usize,
+        dice: &mut fastrand::Rng,
+    ) {
         let id = match self.ids {
             Ids::Rising => format!("evt_{number:020}"),
             Ids::Random => format!("evt_{:016x}{:08x}", dice.u64(..), dice.u32(..)),
@@ -107,7 +130,13 @@ impl Load {
             request.extend_from_slice(value.as_bytes());
             request.extend_from_slice(b"\r\n");
         }
-        request.extend_from_slice(format!("x-webhook-id: {id}\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes());
+        request.extend_from_slice(
+            format!(
+                "x-webhook-id: {id}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            )
+            .as_bytes(),
+        );
         request.extend_from_slice(body.as_bytes());
     }
 }
@@ -131,7 +160,10 @@ fn body(id: &str, entity: usize, version: usize) -> String {
 }
 
 /// Reads one answer; its head says how long its body is.
-async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<(), Box<dyn std::error::Error>> {
+async fn read_answer(
+    stream: &mut TcpStream,
+    buffer: &mut [u8],
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut len = 0;
     loop {
         let read = stream.read(&mut buffer[len..]).await?;
@@ -139,12 +171,16 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> Result<(), Bo
             return Err("the connection was closed".into());
         }
         len += read;
-        let Some(head) = buffer[..len].windows(4).position(|end| end == b"\r\n\r\n") else { continue };
+        let Some(head) = buffer[..len].windows(4).position(|end| end == b"\r\n\r\n") else {
+            continue;
+        };
         let text = std::str::from_utf8(&buffer[..head])?;
         if !text.starts_with("HTTP/1.1 2") {
             return Err(text.lines().next().unwrap_or_default().to_owned().into());
         }
-        let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = text
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
         if len >= head + 4 + length.map_or(Ok(0), str::parse::<usize>)? {
             return Ok(());
         }

@@ -35,7 +35,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let number = |name: &str, default: usize| {
         let place = words.iter().position(|word| word == name);
-        place.and_then(|place| words.get(place + 1)?.parse().ok()).unwrap_or(default)
+        place
+            .and_then(|place| words.get(place + 1)?.parse().ok())
+            .unwrap_or(default)
     };
     let options = Options {
         requests: number("--requests", 60_000),
@@ -43,7 +45,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         keys: number("--keys", 0) as u64,
         million: words.iter().any(|word| word == "--million"),
     };
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(measure(&options))
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(measure(&options))
 }
 
 async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
@@ -64,7 +69,10 @@ async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         bare.push(ceiling_rate(options.requests, round).await?);
     }
     let ceiling = median(&mut bare);
-    println!("{:<34} {:>9}/s  {:>6}   (min..max)", "what", "median", "share");
+    println!(
+        "{:<34} {:>9}/s  {:>6}   (min..max)",
+        "what", "median", "share"
+    );
     print_row("ceiling: verify and answer", &mut bare, ceiling);
     for ((name, ..), rates) in kinds.iter().zip(&mut rates) {
         rows.push((*name, median(rates)));
@@ -82,15 +90,31 @@ async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
 
 async fn ceiling_rate(requests: usize, round: usize) -> Result<f64, Box<dyn std::error::Error>> {
     let ceiling = ceiling::Ceiling::start()?;
-    let load = Load { address: ceiling.address, requests, ids: Ids::Rising, per_second: None, first: round * requests };
+    let load = Load {
+        address: ceiling.address,
+        requests,
+        ids: Ids::Rising,
+        per_second: None,
+        first: round * requests,
+    };
     let done = load.run().await?;
     Ok(requests as f64 / done.took.as_secs_f64())
 }
 
 /// Returns events a second until all are in the inbox or, where they are applied, until the last one is.
-async fn product_rate(product: &Product, requests: usize, ids: Ids) -> Result<f64, Box<dyn std::error::Error>> {
+async fn product_rate(
+    product: &Product,
+    requests: usize,
+    ids: Ids,
+) -> Result<f64, Box<dyn std::error::Error>> {
     let started = std::time::Instant::now();
-    let load = Load { address: product.address, requests, ids, per_second: None, first: 0 };
+    let load = Load {
+        address: product.address,
+        requests,
+        ids,
+        per_second: None,
+        first: 0,
+    };
     load.run().await?;
     product.wait_until_done()?;
     let took = started.elapsed();
@@ -99,15 +123,28 @@ async fn product_rate(product: &Product, requests: usize, ids: Ids) -> Result<f6
 }
 
 /// Compares a full inbox with an empty one.
-async fn full_inbox(options: &Options, empty: &[(&str, f64)]) -> Result<(), Box<dyn std::error::Error>> {
+async fn full_inbox(
+    options: &Options,
+    empty: &[(&str, f64)],
+) -> Result<(), Box<dyn std::error::Error>> {
     for (place, ids) in [(0, Ids::Rising), (1, Ids::Random)] {
         let product = Product::start(Mode::Admit, options.keys)?;
-        let load = Load { address: product.address, requests: options.requests, ids, per_second: None, first: 0 };
+        let load = Load {
+            address: product.address,
+            requests: options.requests,
+            ids,
+            per_second: None,
+            first: 0,
+        };
         let started = std::time::Instant::now();
         load.run().await?;
         let rate = options.requests as f64 / started.elapsed().as_secs_f64();
         let (name, before) = empty[place];
-        println!("{name} with {} keys: {rate:.0}/s, {:.0} % of the empty rate", options.keys, 100.0 * rate / before);
+        println!(
+            "{name} with {} keys: {rate:.0}/s, {:.0} % of the empty rate",
+            options.keys,
+            100.0 * rate / before
+        );
     }
     Ok(())
 }
@@ -116,28 +153,46 @@ async fn full_inbox(options: &Options, empty: &[(&str, f64)]) -> Result<(), Box<
 async fn half_load(per_second: f64) -> Result<(), Box<dyn std::error::Error>> {
     let product = Product::start(Mode::Apply, 0)?;
     let requests = (per_second * 5.0) as usize;
-    let load =
-        Load { address: product.address, requests, ids: Ids::Random, per_second: Some(per_second), first: 0 };
+    let load = Load {
+        address: product.address,
+        requests,
+        ids: Ids::Random,
+        per_second: Some(per_second),
+        first: 0,
+    };
     let done = load.run().await?;
     let [median, p99, longest] = done.latencies();
-    println!("at half load ({per_second:.0}/s, applied): median {median:.1?}, 99 % {p99:.1?}, longest {longest:.1?}");
+    println!(
+        "at half load ({per_second:.0}/s, applied): median {median:.1?}, 99 % {p99:.1?}, longest {longest:.1?}"
+    );
     Ok(())
 }
 
 async fn memory() -> Result<(), Box<dyn std::error::Error>> {
     let product = Product::start(Mode::Apply, 0)?;
-    let load =
-        Load { address: product.address, requests: 1_000_000, ids: Ids::Random, per_second: None, first: 0 };
+    let load = Load {
+        address: product.address,
+        requests: 1_000_000,
+        ids: Ids::Random,
+        per_second: None,
+        first: 0,
+    };
     load.run().await?;
     product.wait_until_done()?;
-    println!("after a million events: {} MB resident", product.resident_bytes()? / 1_000_000);
+    println!(
+        "after a million events: {} MB resident",
+        product.resident_bytes()? / 1_000_000
+    );
     Ok(())
 }
 
 fn print_row(name: &str, rates: &mut [f64], ceiling: f64) {
     let middle = median(rates);
     let (min, max) = (rates[0], rates[rates.len() - 1]);
-    println!("{name:<34} {middle:>9.0}/s  {:>5.1}%   ({min:.0}..{max:.0})", 100.0 * middle / ceiling);
+    println!(
+        "{name:<34} {middle:>9.0}/s  {:>5.1}%   ({min:.0}..{max:.0})",
+        100.0 * middle / ceiling
+    );
 }
 
 fn median(rates: &mut [f64]) -> f64 {

@@ -35,22 +35,42 @@ impl Product {
     /// Starts a server whose inbox holds `keys` events already.
     pub(crate) fn start(mode: Mode, keys: u64) -> Result<Self> {
         let folder = TempDir::new_in(option_env!("CARGO_TARGET_TMPDIR").unwrap_or("."))?;
-        let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-sync");
+        let example =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-sync");
         std::fs::copy(example.join("schema.sql"), folder.path().join("schema.sql"))?;
         let workers = if mode == Mode::Apply { 2 } else { 0 };
         let config = std::fs::read_to_string(example.join("sekali.toml"))?
-            .replace("127.0.0.1:8686\"", "127.0.0.1:0\"\ninternal_listen = \"127.0.0.1:0\"")
-            .replace("[store]", &format!("[worker]\ncount = {workers}\n\n[log]\nlevel = \"info\"\n\n[store]"));
+            .replace(
+                "127.0.0.1:8686\"",
+                "127.0.0.1:0\"\ninternal_listen = \"127.0.0.1:0\"",
+            )
+            .replace(
+                "[store]",
+                &format!("[worker]\ncount = {workers}\n\n[log]\nlevel = \"info\"\n\n[store]"),
+            );
         std::fs::write(folder.path().join("sekali.toml"), config)?;
         if keys > 0 {
-            sekali(&folder).arg("migrate").arg("--config").arg(folder.path().join("sekali.toml")).output()?;
+            sekali(&folder)
+                .arg("migrate")
+                .arg("--config")
+                .arg(folder.path().join("sekali.toml"))
+                .output()?;
             fill(&Connection::open(folder.path().join("research.db"))?, keys)?;
         }
         let mut serve = sekali(&folder);
-        serve.arg("serve").arg("--config").arg(folder.path().join("sekali.toml")).stderr(Stdio::piped());
+        serve
+            .arg("serve")
+            .arg("--config")
+            .arg(folder.path().join("sekali.toml"))
+            .stderr(Stdio::piped());
         let mut child = serve.spawn()?;
         let address = ready(child.stderr.take().ok_or("no log")?)?;
-        Ok(Self { child, address, mode, folder })
+        Ok(Self {
+            child,
+            address,
+            mode,
+            folder,
+        })
     }
 
     fn db(&self) -> Result<Connection> {
@@ -59,12 +79,13 @@ impl Product {
 
     /// Waits until everything is applied, where it is to be.
     pub(crate) fn wait_until_done(&self) -> Result<()> {
+        if self.mode == Mode::Admit {
+            return Ok(());
+        }
         let (db, started) = (self.db()?, Instant::now());
-        while self.mode == Mode::Apply {
-            let sql = "select exists (select 1 from webhook_inbox where processing_status in ('received', 'failed', 'processing'))";
-            if db.query_row(sql, [], |row| row.get::<_, i64>(0))? == 0 {
-                return Ok(());
-            }
+        let is_pending = "select exists (select 1 from webhook_inbox \
+            where processing_status in ('received', 'failed', 'processing'))";
+        while db.query_row(is_pending, [], |row| row.get::<_, i64>(0))? == 1 {
             if started.elapsed() > START_WITHIN {
                 return Err("events were still waiting".into());
             }
@@ -80,7 +101,11 @@ impl Product {
             tables.push("webhook_attempts");
         }
         for table in tables {
-            let rows: i64 = self.db()?.query_row(&format!("select count(*) from {table}"), [], |row| row.get(0))?;
+            let rows: i64 =
+                self.db()?
+                    .query_row(&format!("select count(*) from {table}"), [], |row| {
+                        row.get(0)
+                    })?;
             if rows != events as i64 {
                 return Err(format!("{table} has {rows} rows instead of {events}").into());
             }
@@ -91,7 +116,10 @@ impl Product {
     /// Returns how much memory the server holds.
     pub(crate) fn resident_bytes(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no figure")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .ok_or("no figure")?;
         Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
     }
 }
@@ -105,7 +133,9 @@ impl Drop for Product {
 
 fn sekali(folder: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sekali"));
-    command.current_dir(folder.path()).env("RESEARCH_WEBHOOK_SECRET", SECRET);
+    command
+        .current_dir(folder.path())
+        .env("RESEARCH_WEBHOOK_SECRET", SECRET);
     command
 }
 
@@ -114,7 +144,10 @@ fn ready(log: std::process::ChildStderr) -> Result<SocketAddr> {
     let mut lines = BufReader::new(log).lines();
     let mut seen = String::new();
     for line in lines.by_ref() {
-        let line: String = line?.chars().filter(|character| !character.is_control()).collect();
+        let line: String = line?
+            .chars()
+            .filter(|character| !character.is_control())
+            .collect();
         if let Some((_, rest)) = line.split_once("127.0.0.1:") {
             let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
             std::thread::spawn(move || lines.for_each(drop));
@@ -127,7 +160,9 @@ fn ready(log: std::process::ChildStderr) -> Result<SocketAddr> {
 
 /// Fills the inbox by SQL, without payloads; half of the ids rise and half are random.
 fn fill(db: &Connection, keys: u64) -> Result<()> {
-    db.execute_batch("pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -1000000;")?;
+    db.execute_batch(
+        "pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -1000000;",
+    )?;
     let sql = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?1)
         insert into webhook_inbox (source, scope, event_id, event_type, entity_type, entity_id, source_version, occurred_at,
             type_rank, payload_hash, fingerprint, signature_valid, received_at, processed_at, processing_status, attempts)

@@ -1,6 +1,7 @@
 //! Duplicates, variants, replays and late retries: what is known is never new again, and what differs is kept.
 
 use sekali::{Outcome, Reason};
+use sekali_verify::{SignatureProblem, StaleReason, TimestampProblem};
 
 use super::support::{Refused, Request, Rig, docs, sources, titled, update};
 
@@ -260,4 +261,23 @@ async fn a_tampered_body_is_refused_by_its_signature() {
         reason: Some(Reason::SignatureWrong),
     };
     assert_eq!(rig.receive("docs", request).await, Err(refused));
+}
+
+#[test]
+fn what_verification_says_is_a_reason_of_the_engine() {
+    let codes = [
+        StaleReason::Expired.code(),
+        StaleReason::InFuture.code(),
+        SignatureProblem::Missing.code(),
+        SignatureProblem::Malformed.code(),
+        SignatureProblem::TooMany.code(),
+        SignatureProblem::WrongSignature.code(),
+        TimestampProblem::NotANumber.code(),
+        TimestampProblem::Unit.code(),
+        TimestampProblem::OutOfRange.code(),
+        TimestampProblem::Repeated.code(),
+    ];
+    for code in codes {
+        assert!(Reason::from_code(code).is_some(), "{code}");
+    }
 }

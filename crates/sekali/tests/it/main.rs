@@ -1,9 +1,17 @@
 //! The engine as its callers see it: signed bodies go in through verification and admission, tables come out.
 
+#![expect(clippy::unwrap_used, reason = "a failed step of a test may end it")]
+
 mod admission;
 mod evidence;
+mod faults;
 mod fixtures;
 mod hard_streams;
+mod leases;
 mod mutations;
+mod operators;
+mod order;
 mod permutations;
 mod support;
+mod usable;
+mod waiting;

@@ -1,0 +1,56 @@
+//! Raw SQL beside the engine.
+
+use sekali::Result;
+use sekali::store::{Conn, DbError, Row, Setup, Transaction};
+
+use super::Rig;
+
+impl Rig {
+    /// Runs statements beside the engine.
+    pub(crate) async fn script(&self, sql: &str) -> Result<()> {
+        let sql = sql.to_owned();
+        self.engine.store().write(Setup { sql }).await
+    }
+
+    /// Runs a query; every value comes as text, null as `-`.
+    pub(crate) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
+        let sql = sql.to_owned();
+        self.engine.store().read(Query { sql }).await.unwrap()
+    }
+
+    /// Runs a query of one column and joins its rows by blanks.
+    pub(crate) async fn column(&self, sql: &str) -> String {
+        let rows = self.query(sql).await;
+        rows.concat().join(" ")
+    }
+}
+
+struct Query {
+    sql: String,
+}
+
+impl Transaction for Query {
+    type Output = Vec<Vec<String>>;
+    const STEP: &'static str = "run a test's query";
+
+    async fn run(self, conn: &mut Conn<'_>) -> Result<Self::Output> {
+        let rows = conn.fetch(&self.sql, &[], |row| Ok(texts(row))).await;
+        rows.map_err(|source: DbError| sekali::Error::Store {
+            step: Self::STEP,
+            source,
+        })
+    }
+}
+
+fn texts(row: &Row<'_>) -> Vec<String> {
+    let mut texts = Vec::new();
+    while row.opt_bytes(texts.len()).is_ok() {
+        let index = texts.len();
+        texts.push(match (row.opt_text(index), row.opt_int(index)) {
+            (Ok(text), _) => text.unwrap_or_else(|| "-".to_owned()),
+            (_, Ok(number)) => number.map_or_else(|| "-".to_owned(), |number| number.to_string()),
+            _ => "(bytes)".to_owned(),
+        });
+    }
+    texts
+}
