@@ -16,6 +16,8 @@ pub(crate) struct EntityState {
     pub(crate) is_deleted: bool,
     /// Whether an operator cleared its position and no event came since.
     pub(crate) was_reset: bool,
+    /// Whether this transaction moved it.
+    pub(crate) has_moved: bool,
 }
 
 const INSERT_MISSING: &str = "insert into webhook_entities (source, scope, entity_type, entity_id, updated_at) \
@@ -24,10 +26,9 @@ const INSERT_MISSING: &str = "insert into webhook_entities (source, scope, entit
 const READ: &str = "select version, occurred_at, type_rank, last_event_id, deleted, reset_at from webhook_entities \
     where source = ? and scope = ? and entity_type = ? and entity_id = ?";
 
-/// Makes sure that every entity has a row, locks the rows in the order of their keys and reads them.
+/// Locks the rows of entities in the order of their keys and reads them; an entity without a row gets one first.
 ///
-/// Rows are inserted before they are locked, since a row that is missing cannot be locked and two workers on the first
-/// events of a new entity would not see each other.
+/// A row that is missing cannot be locked, and two workers on the first events of a new entity would not see each other.
 pub(crate) async fn lock_entities(
     conn: &mut Conn<'_>,
     keys: impl Iterator<Item = EntityKey>,
@@ -36,38 +37,39 @@ pub(crate) async fn lock_entities(
     let mut states: BTreeMap<EntityKey, EntityState> =
         keys.map(|key| (key, EntityState::default())).collect();
     for (key, state) in &mut states {
-        let columns = columns(key);
-        let [source, scope, entity_type, entity_id] = columns;
-        let values = [source, scope, entity_type, entity_id, now_ms.into()];
-        conn.execute(INSERT_MISSING, &values)
-            .await
-            .step("create an entity")?;
-        let found = conn.fetch_one(READ, &columns, |row| {
-            let position = row
-                .opt_text(3)?
-                .map(|event_id| (row.opt_int(0), row.opt_int(1), row.int(2), event_id));
-            Ok((position, row.int(4)?, row.opt_int(5)?))
-        });
-        let Some((position, deleted, reset_at)) = found.await.step("lock an entity")? else {
+        let [source, scope, entity_type, entity_id] = columns(key);
+        if let Some(known) = read_entity(conn, key).await? {
+            *state = known;
             continue;
-        };
-        if let Some((version, occurred_at, rank, event_id)) = position {
-            let (version, occurred_at) = (
-                version.step("read a position")?,
-                occurred_at.step("read a position")?,
-            );
-            let rank = rank.step("read a position")?;
-            state.position = Some(Position {
-                version,
-                occurred_at,
-                rank,
-                event_id,
-            });
         }
-        state.is_deleted = deleted != 0;
-        state.was_reset = reset_at.is_some();
+        let values = [source, scope, entity_type, entity_id, now_ms.into()];
+        let inserted = conn.execute(INSERT_MISSING, &values).await;
+        inserted.step("create an entity")?;
+        *state = read_entity(conn, key).await?.unwrap_or_default();
     }
     Ok(states)
+}
+
+async fn read_entity(conn: &mut Conn<'_>, key: &EntityKey) -> Result<Option<EntityState>> {
+    let columns = columns(key);
+    let state = conn.fetch_one(READ, &columns, |row| {
+        let position = match row.opt_text(3)? {
+            Some(event_id) => Some(Position {
+                version: row.opt_int(0)?,
+                occurred_at: row.opt_int(1)?,
+                rank: row.int(2)?,
+                event_id,
+            }),
+            None => None,
+        };
+        Ok(EntityState {
+            position,
+            is_deleted: row.int(4)? != 0,
+            was_reset: row.opt_int(5)?.is_some(),
+            has_moved: false,
+        })
+    });
+    state.await.step("lock an entity")
 }
 
 const SAVE: &str = "update webhook_entities set version = ?, occurred_at = ?, type_rank = ?, last_event_id = ?, \

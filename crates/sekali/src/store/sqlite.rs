@@ -19,6 +19,10 @@ use super::{StoreOptions, Transaction};
 use crate::clock::Clock;
 use crate::error::{Error, Result, Step as _};
 
+mod checkpoint;
+
+use checkpoint::Progress;
+
 const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_inbox.sql")];
 /// Transactions that may wait in one line.
 const MAX_WAITING: usize = 64;
@@ -26,8 +30,6 @@ const MAX_WAITING: usize = 64;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many steps of a statement pass between two questions to the guard.
 const GUARD_STEPS: i32 = 4000;
-/// Pages of the write-ahead log after which the writer moves them into the database.
-const CHECKPOINT_PAGES: u32 = 4000;
 
 type Job = Box<dyn FnOnce(&mut Conn<'_>) + Send>;
 
@@ -41,7 +43,8 @@ pub(super) enum Turn {
 /// The thread that owns the writing connection.
 pub(super) struct Writer {
     lines: Arc<Lines>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    checkpoints: Arc<Progress>,
+    threads: Vec<std::thread::JoinHandle<()>>,
 }
 
 #[derive(Default)]
@@ -68,16 +71,26 @@ impl Writer {
         db.progress_handler(GUARD_STEPS, Some(move || guard.interrupts()))
             .map_err(DbError::from)
             .step("set up the database")?;
-        let (shared, clock) = (lines.clone(), options.clock.clone());
-        let thread = std::thread::Builder::new()
-            .name("sekali-sqlite".into())
-            .spawn(move || serve(&mut db, &shared, &clock))
-            .map_err(|error| Error::Conflict {
-                problem: format!("no thread for the database: {error}"),
-            })?;
+        let no_thread = |error: std::io::Error| Error::Conflict {
+            problem: format!("no thread for the database: {error}"),
+        };
+        let checkpoints = Arc::new(Progress::default());
+        let mut threads = Vec::new();
+        // A command beside a server makes none: the server's thread sees to the log, SQLite to that of a short command.
+        if options.exclusive {
+            db.pragma_update(None, "wal_autocheckpoint", 0)
+                .map_err(DbError::from)
+                .step("set up the database")?;
+            threads.push(checkpoint::start(options, &checkpoints).map_err(no_thread)?);
+        }
+        let (shared, options, progress) = (lines.clone(), options.clone(), checkpoints.clone());
+        let writer = std::thread::Builder::new().name("sekali-sqlite".into());
+        let writer = writer.spawn(move || serve(&mut db, &shared, &progress, &options));
+        threads.push(writer.map_err(no_thread)?);
         Ok(Self {
             lines,
-            thread: Some(thread),
+            checkpoints,
+            threads,
         })
     }
 
@@ -100,13 +113,13 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.lines.lock().is_closed = true;
         self.lines.arrived.notify_all();
-        // The last handle may be dropped on the thread itself, by a job that held it.
-        if let Some(thread) = self
-            .thread
-            .take()
-            .filter(|thread| thread.thread().id() != std::thread::current().id())
-        {
-            let _ = thread.join();
+        self.checkpoints.end();
+        // The last handle may be dropped on a thread of ours, by a job that held it.
+        let own = std::thread::current().id();
+        for thread in self.threads.drain(..) {
+            if thread.thread().id() != own {
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -159,7 +172,8 @@ impl Lines {
     }
 }
 
-fn serve(db: &mut Connection, lines: &Lines, clock: &Clock) {
+fn serve(db: &mut Connection, lines: &Lines, progress: &Progress, options: &StoreOptions) {
+    let clock = &options.clock;
     while let Some(job) = lines.next() {
         let run = AssertUnwindSafe(|| {
             job(&mut Conn::Sqlite {
@@ -173,9 +187,12 @@ fn serve(db: &mut Connection, lines: &Lines, clock: &Clock) {
             lines.guard.disarm();
             let _ = db.execute_batch("rollback");
         }
+        progress.committed(db);
     }
-    // Leaves one file behind; a failure only means that the log stays beside it.
-    let _ = db.execute_batch("pragma optimize; pragma wal_checkpoint(truncate);");
+    if options.exclusive {
+        // Leaves one file behind; a failure only means that the log stays beside it.
+        let _ = db.execute_batch("pragma optimize; pragma wal_checkpoint(truncate);");
+    }
 }
 
 /// Runs one transaction: what it did is committed as a whole, or not at all.
@@ -237,7 +254,6 @@ fn open_writer(options: &StoreOptions) -> Result<Connection, DbError> {
     db.set_prepared_statement_cache_capacity(128);
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(None, "synchronous", "full")?;
-    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     db.pragma_update(None, "cache_size", -32_000)?;
     db.pragma_update(None, "temp_store", "memory")?;
     db.pragma_update(None, "foreign_keys", "on")?;

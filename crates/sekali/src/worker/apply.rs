@@ -93,7 +93,7 @@ impl Transaction for Apply {
                 settlement,
             });
         }
-        for (key, state) in &states {
+        for (key, state) in states.iter().filter(|(_, state)| state.has_moved) {
             save_entity(conn, key, state, now).await?;
         }
         insert_attempts(conn, &attempts).await?;
@@ -148,6 +148,7 @@ impl Apply {
             state.position = Some(prepared.event.position.clone());
             state.is_deleted = deletes(prepared);
             state.was_reset = false;
+            state.has_moved = true;
         }
         let decisions: Vec<_> = decisions
             .into_iter()
