@@ -46,6 +46,19 @@ impl Listeners {
             internal,
         })
     }
+
+    /// Tells where they really listen, which differs from the configuration where that asks for any free port.
+    fn addresses(&self) -> [String; 2] {
+        let text = |listener: &TcpListener| {
+            let address = listener.local_addr();
+            address.map_or_else(|_| "unknown".to_owned(), |address| address.to_string())
+        };
+        let internal = self.internal.as_ref();
+        [
+            text(&self.public),
+            internal.map_or_else(|| "none".to_owned(), text),
+        ]
+    }
 }
 
 /// Opens the store of a configuration; `exclusive` for the process that serves.
@@ -90,11 +103,12 @@ pub(crate) async fn run(
     let prune = tokio::spawn(prune(store, config.clone()));
     let (close, closing) = watch::channel(false);
     let (end, ended) = watch::channel(false);
+    let addresses = listeners.addresses();
     let internal = listeners.internal.map(|listener| {
         let (router, server, ended) = (http::internal(app.clone()), config.server.clone(), ended);
         tokio::spawn(async move { http::serve(listener, router, &server, ended).await })
     });
-    announce(&config, &listeners.public, &engine);
+    announce(addresses, &engine);
     let public = http::serve(listeners.public, http::public(app), &config.server, closing);
     tokio::pin!(public);
     tokio::select! {
@@ -119,11 +133,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-fn announce(config: &Config, public: &TcpListener, engine: &Engine) {
-    let address = public.local_addr().map_or_else(
-        |_| config.server.listen.to_string(),
-        |address| address.to_string(),
-    );
+fn announce([address, internal]: [String; 2], engine: &Engine) {
     let sources: Vec<_> = engine
         .sources()
         .iter()
@@ -139,7 +149,8 @@ fn announce(config: &Config, public: &TcpListener, engine: &Engine) {
         );
     }
     let database = engine.store().path().display();
-    tracing::info!(%address, sources = sources.join(" "), %database, "ready");
+    let sources = sources.join(" ");
+    tracing::info!(%address, %internal, sources, %database, "ready");
 }
 
 /// Removes what has outlived its retention, in small steps beside everything else.

@@ -26,6 +26,8 @@ struct Options {
     keys: u64,
     /// Whether a million events are sent for the memory figure.
     million: bool,
+    /// Only the answer times at this rate.
+    half: Option<f64>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         requests: number("--requests", 60_000),
         rounds: number("--rounds", 3),
         keys: number("--keys", 0) as u64,
+        half: Some(number("--half", 0) as f64).filter(|rate| *rate > 0.0),
         million: words.iter().any(|word| word == "--million"),
     };
     tokio::runtime::Builder::new_multi_thread()
@@ -52,6 +55,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    if let Some(rate) = options.half {
+        return half_load(rate).await;
+    }
     let (mut bare, mut rows) = (Vec::new(), Vec::new());
     let kinds = [
         ("admitted, rising ids", Mode::Admit, Ids::Rising),

@@ -60,9 +60,21 @@ pub(crate) fn badly_answered(outcomes: &HashMap<String, Vec<Outcome>>) -> Vec<St
         .collect()
 }
 
+/// The seeds of a run; the variable `SEKALI_SEEDS` says how many there are in a longer one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a longer run is asked for in the environment"
+)]
+fn seeds(default: u64) -> std::ops::RangeInclusive<u64> {
+    let asked = std::env::var("SEKALI_SEEDS").ok();
+    1..=asked.map_or(default, |count| {
+        count.parse().expect("SEKALI_SEEDS is a number")
+    })
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_events_in_any_order_end_in_the_expected_state() {
-    for seed in 1..=5 {
+    for seed in seeds(5) {
         let options = Options {
             setup: fixtures::SCHEMA,
             ..Options::default()
@@ -89,7 +101,7 @@ async fn real_events_in_any_order_end_in_the_expected_state() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hard_streams_in_any_order_end_at_the_greatest_position() {
-    for seed in 1..=8 {
+    for seed in seeds(8) {
         let stream = Stream::generate(seed);
         assert_eq!(stream.absent_kinds(), [""; 0], "seed {seed}");
         let mismatches = shuffled_mismatches(sources(&hard("tie_break")), &stream, seed).await;
@@ -99,7 +111,7 @@ async fn hard_streams_in_any_order_end_at_the_greatest_position() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_ignored_ties_the_order_of_arrival_decides_only_among_equal_versions() {
-    for seed in 1..=3 {
+    for seed in seeds(3) {
         let stream = Stream::generate(seed);
         assert_eq!(stream.absent_kinds(), [""; 0], "seed {seed}");
         let mismatches = sequential_mismatches(sources(&hard("ignore")), &stream).await;
