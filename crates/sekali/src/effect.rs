@@ -16,7 +16,7 @@ use crate::store::{Claimed, Value, Write, WriteKind};
 
 mod value;
 
-pub(crate) use value::{Cell, stored_headers};
+use value::Cell;
 
 /// Why an effect could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

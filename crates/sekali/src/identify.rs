@@ -183,7 +183,7 @@ pub fn restore(source: &Arc<Source>, variant: &VariantRow, clock: &Clock) -> Res
         problem: "the content of the variant was erased".into(),
     };
     let body = Bytes::from(variant.body.clone().ok_or_else(gone)?);
-    let headers = crate::effect::stored_headers(&variant.headers);
+    let headers = crate::headers::read(&variant.headers);
     let received_at = clock.now_ms();
     let event = read(
         source,
@@ -256,7 +256,7 @@ fn read(
             .of(found.lookup.json, payload_hash),
         replay_key,
         signature_valid: source.is_signed().then_some(true),
-        headers: values::stored_headers(arrival.headers, &source.stored_headers),
+        headers: source.kept_headers.write(arrival.headers),
         body: Bytes::clone(body),
         traceparent: values::traceparent(arrival.headers),
         entry,

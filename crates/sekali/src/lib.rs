@@ -26,6 +26,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 mod fingerprint;
+pub mod headers;
 pub mod identify;
 pub mod limits;
 pub mod observer;

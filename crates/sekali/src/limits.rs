@@ -30,6 +30,8 @@ pub struct Limits {
     pub rejected_rows_per_minute: u32,
     /// Events that a worker claims at once.
     pub claim_len: usize,
+    /// Events of one apply transaction.
+    pub apply_len: usize,
     /// Body bytes that a worker claims at once.
     pub claim_bytes: usize,
     /// How long a claim holds without being renewed.
@@ -50,7 +52,8 @@ impl Default for Limits {
             admission_batch_bytes: 1024 * 1024,
             rejected_queue_len: 1024,
             rejected_rows_per_minute: 600,
-            claim_len: 64,
+            claim_len: 256,
+            apply_len: 64,
             claim_bytes: 4 * 1024 * 1024,
             lease: Duration::from_secs(30),
             apply_budget: Duration::from_millis(20),

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderName;
 use sekali_verify::{Check, Pointer, Scheme, Secret, Window};
 use sha2::{Digest as _, Sha256};
 
 use crate::effect::{Effect, EffectConfig};
 use crate::error::{Error, Result};
+use crate::headers::KeptHeaders;
 use crate::identify::Mapping;
 use crate::order::{EqualVersion, RULES, Rule};
 use crate::reason::Outcome;
@@ -63,8 +63,8 @@ pub struct Source {
     pub answers: Answers,
     /// How many verified deliveries are taken in.
     pub rate_limit: Option<RateLimit>,
-    /// Which headers of the first delivery are stored, in lower case.
-    pub stored_headers: Vec<HeaderName>,
+    /// Which headers of the first delivery are kept.
+    pub kept_headers: KeptHeaders,
     scheme: Option<Scheme>,
     secrets: Secrets,
     window: Window,
@@ -115,7 +115,7 @@ impl Source {
         let mapping = Mapping::build(&config)?;
         let replay_guard = scheme.as_ref().is_some_and(Scheme::covers_whole_body)
             && mapping.id_stands_outside_the_body();
-        let stored_headers = config.stored_headers(&mapping)?;
+        let kept_headers = config.kept_headers(&mapping)?;
         Ok(Self {
             id: config.id.as_str().into(),
             path: config.path.clone().unwrap_or_else(|| config.id.clone()),
@@ -130,7 +130,7 @@ impl Source {
             retry: config.retry(),
             answers: config.answers.clone(),
             rate_limit: config.rate_limit,
-            stored_headers,
+            kept_headers,
             scheme,
             secrets,
             window,

@@ -118,7 +118,7 @@ impl Worker {
     /// Applies a range of a batch; what the budget of one transaction leaves is applied by the next.
     async fn apply(&self, batch: &Batch, range: Range<usize>) {
         let mut open = range;
-        let mut step = open.clone();
+        let mut step = self.step(&open);
         while !open.is_empty() {
             if *self.stop.borrow() || !self.still_holds(batch, &open).await {
                 return self.give_back(batch, open).await;
@@ -130,10 +130,9 @@ impl Worker {
             {
                 Ok(done) => {
                     open.start += done.len();
-                    step = open.start..if step.end > open.start {
-                        step.end
-                    } else {
-                        open.end
+                    step = match open.start < step.end {
+                        true => open.start..step.end,
+                        false => self.step(&open),
                     };
                     self.report(batch, &done);
                 }
@@ -143,13 +142,13 @@ impl Worker {
                         "an event was taken over by another worker; nothing of this attempt is kept"
                     );
                     open.start += 1;
-                    step = open.clone();
+                    step = self.step(&open);
                 }
                 Err(Error::Effect { failure, .. }) if step.len() == 1 => {
                     let prepared = &batch.events[open.start];
                     self.fail(&prepared.event, Some(prepared), &failure).await;
                     open.start += 1;
-                    step = open.clone();
+                    step = self.step(&open);
                 }
                 Err(Error::Effect { index, .. }) if index > 0 => {
                     step = open.start..open.start + index
@@ -160,6 +159,11 @@ impl Worker {
                 Err(error) => return self.rest_after(batch, open, &error).await,
             }
         }
+    }
+
+    /// Returns what the next transaction takes of the events that are open.
+    fn step(&self, open: &Range<usize>) -> Range<usize> {
+        open.start..open.end.min(open.start + self.limits.apply_len)
     }
 
     fn transaction(&self, batch: &Batch, range: Range<usize>) -> Apply {

@@ -1,6 +1,5 @@
 //! The value of one column: out of the payload, a header or what identification found.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use sekali_verify::Json;
 
 use super::{ColumnConfig, Failure};
@@ -115,18 +114,4 @@ fn event_field(event: &Claimed, field: EventField) -> Cell {
 fn instant(nanoseconds: i128) -> String {
     jiff::Timestamp::from_nanosecond(nanoseconds)
         .map_or_else(|_| String::new(), |at| at.to_string())
-}
-
-/// Reads stored headers back.
-pub(crate) fn stored_headers(text: &str) -> HeaderMap {
-    let Ok(serde_json::Value::Object(stored)) = serde_json::from_str(text) else {
-        return HeaderMap::new();
-    };
-    let pair = |(name, value): (&String, &serde_json::Value)| {
-        Some((
-            name.parse::<HeaderName>().ok()?,
-            HeaderValue::from_str(value.as_str()?).ok()?,
-        ))
-    };
-    stored.iter().filter_map(pair).collect()
 }

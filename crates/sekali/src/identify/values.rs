@@ -1,11 +1,9 @@
 //! Single values out of a delivery: text, versions, times and the headers that are kept.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use sekali_verify::Json;
-use sha2::{Digest as _, Sha256};
 
 use crate::limits::MAX_KEY_BYTES;
 use crate::reason::Reason;
@@ -224,37 +222,6 @@ impl Ids {
     }
 }
 
-/// Renders the headers that are kept as a JSON object; credentials only as their digest.
-pub(super) fn stored_headers(headers: &HeaderMap, names: &[HeaderName]) -> String {
-    let mut kept = serde_json::Map::new();
-    for name in names {
-        let Some(value) = headers.get(name) else {
-            continue;
-        };
-        let text: Cow<'_, str> = match is_credential(name.as_str()) {
-            true => format!("sha256:{}", hex::encode(Sha256::digest(value.as_bytes()))).into(),
-            false => String::from_utf8_lossy(value.as_bytes()),
-        };
-        kept.insert(name.as_str().to_owned(), text.into());
-    }
-    serde_json::Value::Object(kept).to_string()
-}
-
-fn is_credential(name: &str) -> bool {
-    const MARKS: [&str; 8] = [
-        "authorization",
-        "cookie",
-        "token",
-        "secret",
-        "signature",
-        "password",
-        "api-key",
-        "hmac",
-    ];
-    MARKS.iter().any(|mark| name.contains(mark))
-        || name.ends_with("-key") && !name.ends_with("idempotency-key")
-}
-
 /// Returns the W3C trace context, where it has the shape of version 00.
 pub(super) fn traceparent(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
@@ -308,22 +275,6 @@ mod tests {
             "２026-01-01T00:00:00Z",
         ] {
             assert_eq!(parse_time(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn credentials_are_kept_as_digests() {
-        for name in [
-            "authorization",
-            "cookie",
-            "x-gitlab-token",
-            "x-custom-key",
-            "x-signature",
-        ] {
-            assert!(is_credential(name), "{name}");
-        }
-        for name in ["x-webhook-id", "content-type", "x-idempotency-key"] {
-            assert!(!is_credential(name), "{name}");
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::effect::{Effect, EffectConfig};
 use crate::error::{Error, Result};
+use crate::headers::KeptHeaders;
 use crate::identify::Mapping;
 use crate::limits::MAX_KEY_BYTES;
 use crate::order::{EffectOrder, EqualVersion};
@@ -236,7 +237,7 @@ impl SourceConfig {
         }
     }
 
-    pub(super) fn stored_headers(&self, mapping: &Mapping) -> Result<Vec<HeaderName>> {
+    pub(super) fn kept_headers(&self, mapping: &Mapping) -> Result<KeptHeaders> {
         let mut names: Vec<HeaderName> = vec![http::header::CONTENT_TYPE, http::header::USER_AGENT];
         names.extend(mapping.headers().cloned());
         for name in &self.store_headers {
@@ -245,8 +246,6 @@ impl SourceConfig {
                 .map_err(|_| self.error("store_headers", format!("{name} is no header name")))?;
             names.push(name);
         }
-        names.sort_by(|a, b| a.as_str().cmp(b.as_str()));
-        names.dedup();
-        Ok(names)
+        Ok(KeptHeaders::new(names))
     }
 }

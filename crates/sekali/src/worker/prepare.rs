@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use crate::effect::{self, Failure, Plan};
+use crate::headers;
 use crate::identify::Lookup;
 use crate::reason::Reason;
 use crate::source::{Source, Sources};
@@ -47,10 +48,10 @@ pub(super) fn prepare(
         return give_up(event, Reason::AttemptsExhausted);
     }
     let json = effect::parse(&body);
-    let headers = effect::stored_headers(&event.headers);
+    let kept = headers::read(&event.headers);
     let lookup = Lookup {
         json: json.as_ref(),
-        headers: &headers,
+        headers: &kept,
     };
     let matching = source
         .effects
