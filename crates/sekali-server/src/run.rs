@@ -61,11 +61,29 @@ impl Listeners {
     }
 }
 
-/// Opens the store of a configuration; `exclusive` for the process that serves.
-pub(crate) async fn open_store(config: &Config, exclusive: bool) -> anyhow::Result<Store> {
+/// Opens the store of a configuration for a command; a database that is not there yet is not made.
+pub(crate) async fn open_store(config: &Config) -> anyhow::Result<Store> {
+    let path = config.database()?;
+    if !path.exists() {
+        let (what, name) = ("database", path.display().to_string());
+        let missing = anyhow::Error::new(sekali::Error::NotFound { what, name });
+        return Err(missing.context("`sekali serve` or `sekali migrate` makes the database"));
+    }
+    let (clock, exclusive) = (Clock::System, false);
+    Ok(Store::open(StoreOptions {
+        path,
+        clock,
+        exclusive,
+    })
+    .await?)
+}
+
+/// Opens the store of a configuration, makes what is missing and runs the set-up statements.
+pub(crate) async fn make_store(config: &Config, exclusive: bool) -> anyhow::Result<Store> {
+    let (path, clock) = (config.database()?, Clock::System);
     let store = Store::open(StoreOptions {
-        path: config.database()?,
-        clock: Clock::System,
+        path,
+        clock,
         exclusive,
     })
     .await?;
@@ -82,7 +100,7 @@ pub(crate) async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let sources = config.sources()?;
-    let store = open_store(&config, true).await?;
+    let store = make_store(&config, true).await?;
     let metrics = Arc::new(Metrics::new());
     let options = EngineOptions {
         sources,

@@ -233,6 +233,14 @@ impl Effect {
 
     /// Takes the values for one event out of its payload.
     pub(crate) fn plan(&self, event: &Claimed, lookup: &Lookup<'_>) -> Result<Plan, Failure> {
+        if let (EffectOrder::LatestWins, Some(reason)) = (self.order, unordered(event)) {
+            let message = format!("{}: {}", self.name, reason.sentence());
+            return Err(Failure {
+                reason,
+                message,
+                is_permanent: true,
+            });
+        }
         let mut values = Vec::with_capacity(self.columns.len() + 1);
         for (name, column) in &self.columns {
             values.push(value::read(event, lookup, name, column)?);
@@ -281,6 +289,19 @@ fn matches_pattern(pattern: &str, text: &str) -> bool {
         }
     }
     rest.ends_with(last)
+}
+
+/// Tells why an event cannot be ordered; such a one is stored where the configuration was another when it came.
+fn unordered(event: &Claimed) -> Option<Reason> {
+    let position = &event.position;
+    match (
+        event.entity_id.is_empty(),
+        position.version.or(position.occurred_at),
+    ) {
+        (true, _) => Some(Reason::EntityMissing),
+        (false, None) => Some(Reason::PositionMissing),
+        (false, Some(_)) => None,
+    }
 }
 
 /// Parses a stored body for planning; a body that is no JSON has no fields.

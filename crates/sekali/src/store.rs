@@ -34,7 +34,7 @@ pub use admin::{AcceptVariant, Erase, Redrive, ResetEntity};
 pub(crate) use attempts::{Attempt, insert_attempts};
 pub use conn::{Conn, DbError, DbErrorKind, Row, Value};
 pub(crate) use deliveries::WriteRejected;
-pub use depth::{Depth, PendingSources, ReadDepth};
+pub use depth::{Depth, PendingSources, Ping, ReadDepth};
 pub(crate) use entities::{
     EntityState, conflicting_seq, is_any_waiting, lock_entities, missing_versions, save_entity,
     waiting_since,

@@ -171,7 +171,7 @@ async fn start(folder: &Path, secret: &str) -> anyhow::Result<Running> {
         })
     };
     // The store is opened beside the server, as the other commands do.
-    let store = run::open_store(&config, false).await?;
+    let store = run::make_store(&config, false).await?;
     if let Ok(problem) = problem.try_recv() {
         bail!("the server did not start: {problem}");
     }

@@ -65,7 +65,7 @@ pub(crate) struct Show {
 
 impl Show {
     async fn run(self) -> anyhow::Result<u8> {
-        let store = run::open_store(&self.one.config.load()?, false).await?;
+        let store = run::open_store(&self.one.config.load()?).await?;
         let entity = store
             .read(ShowEntity {
                 entity: self.one.key(),
@@ -142,7 +142,7 @@ impl Reset {
                 "after a reset the next event is applied whatever its version; repeat the command with --yes"
             );
         }
-        let store = run::open_store(&self.one.config.load()?, false).await?;
+        let store = run::open_store(&self.one.config.load()?).await?;
         store
             .write(ResetEntity {
                 entity: self.one.key(),

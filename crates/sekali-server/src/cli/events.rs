@@ -106,7 +106,7 @@ pub(crate) struct List {
 
 impl List {
     async fn run(self) -> anyhow::Result<u8> {
-        let store = run::open_store(&self.config.load()?, false).await?;
+        let store = run::open_store(&self.config.load()?).await?;
         let events = store
             .read(self.filter.page(self.before, self.limit))
             .await?;
@@ -157,7 +157,7 @@ struct One {
 
 impl One {
     async fn find(&self) -> anyhow::Result<(Store, Story)> {
-        let store = run::open_store(&self.config.load()?, false).await?;
+        let store = run::open_store(&self.config.load()?).await?;
         let story = store
             .read(ShowEvent {
                 id: self.id.clone(),

@@ -1,6 +1,8 @@
 //! `sekali check`, `migrate` and `prune`: the commands about the configuration and the database as a whole.
 
+use anyhow::Context as _;
 use clap::Args;
+use sekali::Source;
 use sekali::store::CheckEffects;
 
 use super::{ConfigArgs, DONE, output};
@@ -8,42 +10,58 @@ use crate::config::Config;
 use crate::run;
 
 /// Tells whether a configuration can be used: sources, secrets, and the effects against the database.
-pub(crate) async fn check(config: Config) -> anyhow::Result<u8> {
+///
+/// Nothing is changed: a database that is not there yet is tried out in the temporary folder.
+pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
     let sources = config.sources()?;
     let database = config.database()?;
-    let store = run::open_store(&config, false).await?;
+    let trial = tempfile::tempdir().context("could not create a folder to try the database in")?;
+    let is_new = !database.exists();
+    let store = match is_new {
+        true => {
+            config.store.url = Some(format!(
+                "sqlite:{}",
+                trial.path().join("trial.db").display()
+            ));
+            run::make_store(&config, false).await?
+        }
+        false => run::open_store(&config).await?,
+    };
     for source in sources.iter() {
         for check in CheckEffects::of(source) {
-            store.write(check).await?;
+            let checked = store.write(check).await;
+            checked.context("a table that `store.setup` makes is there after `sekali migrate`")?;
         }
-        let guard = if source.has_replay_guard() {
-            "replay guard on"
-        } else {
-            "replay guard not needed"
-        };
-        let signed = if source.is_signed() {
-            "signed"
-        } else {
-            "NOT signed: anybody can send"
-        };
-        output::line(&format!(
-            "source {}: POST /hooks/{}, {signed}, {guard}, {} effects",
-            source.id,
-            source.path,
-            source.effects.len()
-        ));
+        describe(source);
     }
-    output::line(&format!(
-        "database {}: schema up to date",
-        database.display()
-    ));
+    let state = if is_new {
+        "will be made"
+    } else {
+        "schema up to date"
+    };
+    output::line(&format!("database {}: {state}", database.display()));
     output::line("the configuration can be used");
     Ok(DONE)
 }
 
+fn describe(source: &Source) {
+    let guard = match source.has_replay_guard() {
+        true => "replay guard on",
+        false => "replay guard not needed",
+    };
+    let signed = match source.is_signed() {
+        true => "signed",
+        false => "NOT signed: anybody can send",
+    };
+    let (id, path, effects) = (&source.id, &source.path, source.effects.len());
+    output::line(&format!(
+        "source {id}: POST /hooks/{path}, {signed}, {guard}, {effects} effects"
+    ));
+}
+
 /// Brings the database up to date and runs the set-up statements.
 pub(crate) async fn migrate(config: Config) -> anyhow::Result<u8> {
-    let store = run::open_store(&config, false).await?;
+    let store = run::make_store(&config, false).await?;
     output::line(&format!(
         "database {}: schema up to date",
         store.path().display()
@@ -64,7 +82,7 @@ pub(crate) struct PruneArgs {
 impl PruneArgs {
     pub(crate) async fn run(&self) -> anyhow::Result<u8> {
         let config = self.config.load()?;
-        let store = run::open_store(&config, false).await?;
+        let store = run::open_store(&config).await?;
         let pruned = run::prune_all(&store, &config).await?;
         if self.json {
             output::json(&pruned)?;

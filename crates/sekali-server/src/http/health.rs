@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
-use sekali::store::ReadDepth;
+use sekali::store::{Ping, ReadDepth};
 
 use super::App;
 
@@ -23,7 +23,7 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     if app.is_stopping() {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
-    match tokio::time::timeout(READY_WITHIN, app.store.read(ReadDepth)).await {
+    match tokio::time::timeout(READY_WITHIN, app.store.read(Ping)).await {
         Ok(Ok(_)) => "ready\n".into_response(),
         _ => (
             StatusCode::SERVICE_UNAVAILABLE,

@@ -19,72 +19,94 @@ const REARM: &str = "update webhook_inbox set processing_status = 'received', st
     next_attempt_at = ?, lease_until = null, lease_token = null, error_message = null, processed_at = null \
     where seq = ? and processing_status = ? and exists (select 1 from webhook_payloads p where p.seq = webhook_inbox.seq)";
 
-const STATUS: &str = "select processing_status, event_id from webhook_inbox where seq = ?";
+const STANDING: &str =
+    "select processing_status, event_id, attempts, status_reason from webhook_inbox where seq = ?";
+
+/// How an event stands when an operator turns to it.
+struct Found {
+    status: Option<Status>,
+    event_id: String,
+    attempts: i64,
+    reason: Option<Reason>,
+}
 
 impl Transaction for Redrive {
-    /// How many events were armed again.
+    /// How many events were armed again; those that cannot be are passed over, unless there is no other.
     type Output = usize;
     const STEP: &'static str = "redrive events";
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<usize> {
         let now = conn.now_ms().await.step(Self::STEP)?;
-        let reason = if self.force {
-            Reason::Replayed
-        } else {
-            Reason::Redriven
-        };
+        let (mut armed, mut refused) = (0, None);
         for seq in &self.seqs {
-            let (status, event_id) = status_of(conn, *seq).await?;
-            let is_allowed = match status {
-                Some(Status::DeadLetter | Status::Failed) => true,
-                Some(Status::Processed | Status::IgnoredOutOfOrder | Status::IgnoredUnmatched) => {
-                    self.force
-                }
-                _ => false,
-            };
-            let Some(status) = status.filter(|_| is_allowed) else {
-                return Err(refused(&event_id, status));
-            };
-            let values = [
-                Value::Text(reason.code()),
-                now.into(),
-                (*seq).into(),
-                Value::Text(status.code()),
-            ];
-            if conn.execute(REARM, &values).await.step(Self::STEP)? != 1 {
-                return Err(Error::Conflict {
-                    problem: format!("the payload of {event_id} is gone"),
-                });
+            match self.arm(conn, *seq, now).await {
+                Ok(()) => armed += 1,
+                Err(error @ Error::Conflict { .. }) => refused = refused.or(Some(error)),
+                Err(error) => return Err(error),
             }
-            insert_attempts(conn, &[by_operator(*seq, now, Status::Received, reason)]).await?;
         }
-        Ok(self.seqs.len())
+        match refused {
+            Some(error) if armed == 0 => Err(error),
+            _ => Ok(armed),
+        }
     }
 }
 
-async fn status_of(conn: &mut Conn<'_>, seq: i64) -> Result<(Option<Status>, String)> {
-    let found = conn
-        .fetch_one(STATUS, &[seq.into()], |row| {
-            Ok((row.text(0)?, row.text(1)?))
-        })
-        .await;
-    let (status, event_id) =
-        found
-            .step("read an event's status")?
-            .ok_or_else(|| Error::NotFound {
-                what: "event",
-                name: format!("number {seq}"),
-            })?;
-    Ok((Status::from_code(&status), event_id))
+impl Redrive {
+    async fn arm(&self, conn: &mut Conn<'_>, seq: i64, now: i64) -> Result<()> {
+        let found = find(conn, seq).await?;
+        let status = self.allows(&found)?;
+        let reason = match self.force {
+            true => Reason::Replayed,
+            false => Reason::Redriven,
+        };
+        let values = [
+            Value::Text(reason.code()),
+            now.into(),
+            seq.into(),
+            Value::Text(status.code()),
+        ];
+        if conn.execute(REARM, &values).await.step(Self::STEP)? != 1 {
+            let problem = format!("the payload of {} is gone", found.event_id);
+            return Err(Error::Conflict { problem });
+        }
+        insert_attempts(conn, &[by_operator(seq, now, Status::Received, reason)]).await
+    }
+
+    /// Returns the status that the event leaves, or why it stays.
+    fn allows(&self, found: &Found) -> Result<Status> {
+        let (id, why) = (&found.event_id, found.reason.map_or("", Reason::sentence));
+        let problem = match found.status {
+            // It was given up when it was stored: there is nothing that another try could use.
+            Some(Status::DeadLetter) if found.attempts == 0 => {
+                format!("{id} can never be applied: {why}")
+            }
+            Some(status @ (Status::DeadLetter | Status::Failed)) => return Ok(status),
+            Some(Status::Received | Status::Processing) => format!("{id} is already on its way"),
+            Some(Status::Erased) => format!("the payload of {id} was erased"),
+            Some(status) if self.force => return Ok(status),
+            _ => format!("{id} is finished; applying it again needs a replay with --force"),
+        };
+        Err(Error::Conflict { problem })
+    }
 }
 
-fn refused(event_id: &str, status: Option<Status>) -> Error {
-    let problem = match status {
-        Some(Status::Received | Status::Processing) => format!("{event_id} is already on its way"),
-        Some(Status::Erased) => format!("the payload of {event_id} was erased"),
-        _ => format!("{event_id} is finished; applying it again needs a replay with --force"),
-    };
-    Error::Conflict { problem }
+async fn find(conn: &mut Conn<'_>, seq: i64) -> Result<Found> {
+    let values = [seq.into()];
+    let found = conn.fetch_one(STANDING, &values, |row| {
+        Ok(Found {
+            status: Status::from_code(&row.text(0)?),
+            event_id: row.text(1)?,
+            attempts: row.int(2)?,
+            reason: row.opt_text(3)?.as_deref().and_then(Reason::from_code),
+        })
+    });
+    let found = found.await.step("read how an event stands")?;
+    let name = || format!("number {seq}");
+    found.ok_or_else(|| Error::NotFound {
+        what: "event",
+        name: name(),
+    })
 }
 
 fn by_operator(seq: i64, now: i64, status: Status, reason: Reason) -> Attempt {
@@ -119,7 +141,7 @@ impl Transaction for Erase {
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
         let now = conn.now_ms().await.step(Self::STEP)?;
-        let (_, event_id) = status_of(conn, self.seq).await?;
+        let event_id = find(conn, self.seq).await?.event_id;
         if conn
             .execute(ERASE_EVENT, &[self.seq.into()])
             .await
@@ -192,7 +214,7 @@ impl Transaction for ResetEntity {
             )
             .await;
         if let Some(seq) = last.step(Self::STEP)?.flatten() {
-            let (status, _) = status_of(conn, seq).await?;
+            let status = find(conn, seq).await?.status;
             let status = status.unwrap_or(Status::Processed);
             insert_attempts(conn, &[by_operator(seq, now, status, Reason::EntityReset)]).await?;
         }

@@ -63,3 +63,17 @@ impl Transaction for PendingSources {
             .step(Self::STEP)
     }
 }
+
+/// Asks the database for nothing, to see that it answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Ping;
+
+impl Transaction for Ping {
+    type Output = ();
+    const STEP: &'static str = "reach the database";
+
+    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+        let answer = conn.fetch_one("select 1 from webhook_inbox limit 1", &[], |_| Ok(()));
+        answer.await.step(Self::STEP).map(drop)
+    }
+}

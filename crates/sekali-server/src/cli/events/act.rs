@@ -27,7 +27,7 @@ pub(crate) struct RedriveArgs {
 
 impl RedriveArgs {
     pub(super) async fn run(self) -> anyhow::Result<u8> {
-        let store = run::open_store(&self.config.load()?, false).await?;
+        let store = run::open_store(&self.config.load()?).await?;
         if self.ids.is_empty() {
             return self.redrive_many(&store).await;
         }
