@@ -96,11 +96,11 @@ pub(crate) async fn make_store(config: &Config, exclusive: bool) -> anyhow::Resu
 /// Serves until `shutdown` is ready, then finishes what was begun.
 pub(crate) async fn run(
     config: Config,
+    store: Store,
     listeners: Listeners,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let sources = config.sources()?;
-    let store = make_store(&config, true).await?;
     let metrics = Arc::new(Metrics::new());
     let options = EngineOptions {
         sources,

@@ -81,8 +81,9 @@ pub struct Store {
 }
 
 struct Inner {
-    writer: sqlite::Writer,
+    // Closed before the writer: the last connection removes the log, and a reader cannot.
     readers: Mutex<Vec<rusqlite::Connection>>,
+    writer: sqlite::Writer,
     options: StoreOptions,
     // Held as long as the store: the operating system frees it when the process ends, however it ends.
     _lock: Option<File>,

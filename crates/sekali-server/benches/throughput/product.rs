@@ -168,8 +168,9 @@ fn fill(db: &Connection, keys: u64) -> Result<()> {
             type_rank, payload_hash, fingerprint, signature_valid, received_at, processed_at, processing_status, attempts)
         select 'research', '', case i % 2 when 0 then printf('evt_%s', lower(hex(randomblob(12)))) else printf('evs_%020d', i) end,
             'research.document.updated', 'research_document', printf('doc_%06d', i % 10000), -i, 1756116930000000000, 0,
-            randomblob(32), randomblob(36), 1, 1756116930000, 1756116930000, 'processed', 1 from n";
-    db.execute(sql, [keys as i64])?;
+            randomblob(32), randomblob(36), 1, ?2, ?2, 'processed', 1 from n";
+    // Received now: what is older than its retention would be removed meanwhile.
+    db.execute(sql, [keys as i64, sekali::Clock::System.now_ms()])?;
     db.execute_batch("pragma wal_checkpoint(truncate)")?;
     Ok(())
 }

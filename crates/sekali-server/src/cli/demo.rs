@@ -156,25 +156,15 @@ async fn start(folder: &Path, secret: &str) -> anyhow::Result<Running> {
     }
     let config = Config::load(Some(&path))?;
     let (stop, stopped) = oneshot::channel();
-    let (failed, mut problem) = oneshot::channel();
-    let task = {
-        let config = config.clone();
-        tokio::spawn(async move {
-            let end = async {
-                let _ = stopped.await;
-            };
-            let ended = run::run(config, listeners, end).await;
-            if let Err(error) = &ended {
-                let _ = failed.send(format!("{error:#}"));
-            }
-            ended
-        })
-    };
-    // The store is opened beside the server, as the other commands do.
-    let store = run::make_store(&config, false).await?;
-    if let Ok(problem) = problem.try_recv() {
-        bail!("the server did not start: {problem}");
-    }
+    let store = run::make_store(&config, true).await?;
+    let served = store.clone();
+    let task = tokio::spawn(async move {
+        let end = async {
+            // Whoever drops the other half wants the end as well.
+            let _ = stopped.await;
+        };
+        run::run(config, served, listeners, end).await
+    });
     Ok(Running {
         store,
         url: format!("http://{address}/hooks/research"),

@@ -41,6 +41,10 @@ pub(super) fn log_delivery(received: &Received<'_>) {
     }
     match received.outcome {
         Outcome::Accepted | Outcome::Duplicate => line!(debug),
+        // Anybody can cause these; a flood of them must not fill the disk. The metrics and the delivery rows have them.
+        Outcome::Signature | Outcome::Throttled | Outcome::TooLarge | Outcome::Timeout => {
+            line!(debug);
+        }
         Outcome::InconsistentDuplicate | Outcome::Replay => line!(warn),
         _ => line!(info),
     }
