@@ -127,6 +127,19 @@ pub struct Delivery {
     pub only_if_known: Option<Reason>,
 }
 
+impl Delivery {
+    /// Returns the entity that its event is about, where it has one.
+    pub(crate) fn entity(&self) -> Option<EntityKey> {
+        let event = &self.event;
+        (!event.entity_id.is_empty()).then(|| EntityKey {
+            source: self.source.id.clone(),
+            scope: event.scope.clone(),
+            entity_type: event.entity_type.clone(),
+            entity_id: event.entity_id.clone(),
+        })
+    }
+}
+
 /// What the inbox did with one delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {

@@ -24,6 +24,7 @@ mod entities;
 mod guard;
 mod history;
 mod inbox;
+mod positions;
 mod prune;
 mod sqlite;
 mod tables;
@@ -35,22 +36,20 @@ pub(crate) use attempts::{Attempt, insert_attempts};
 pub use conn::{Conn, DbError, DbErrorKind, Row, Value};
 pub(crate) use deliveries::WriteRejected;
 pub use depth::{Depth, PendingSources, Ping, ReadDepth};
-pub(crate) use entities::{
-    EntityState, conflicting_seq, is_any_waiting, lock_entities, missing_versions, save_entity,
-    waiting_since,
-};
+pub(crate) use entities::{EntityState, lock_entities, save_entity};
 pub use guard::Interruption;
 pub use history::{
     AttemptRow, DeliveryRow, EntityHistory, EventFilter, EventRow, GapRow, ListEvents, ShowEntity,
     ShowEvent, Story, VariantRow,
 };
 pub(crate) use inbox::Admit;
+pub(crate) use positions::{
+    conflicting_seq, is_any_waiting, missing_versions, note_position, waiting_since, wake_followers,
+};
 pub use prune::{Prune, Pruned, Retention};
 pub use tables::{CheckEffects, Setup};
 pub(crate) use tables::{Columns, Write, WriteKind};
-pub(crate) use work::{
-    Claim, Claimed, Fail, GiveBack, Renew, Settlement, settle, take_over_all, wake_follower,
-};
+pub(crate) use work::{Claim, Claimed, Fail, GiveBack, Renew, Settlement, settle, take_over_all};
 
 /// One unit of work against the database; it commits or rolls back as a whole.
 pub trait Transaction: Send + 'static {

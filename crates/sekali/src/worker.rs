@@ -266,18 +266,25 @@ impl Worker {
             message: Some(message.clone()),
             decisions: "[]".into(),
         };
-        let failures = vec![(settlement, row, event.entity())];
-        match self.store.write(Fail { failures }).await {
-            Ok(lost) if lost.is_empty() => self.observer.settled(Settled {
+        let fail = Fail {
+            settlement,
+            attempt: row,
+            entity: event.entity(),
+            version: event.position.version,
+        };
+        match self.store.write(fail).await {
+            Ok(()) => self.observer.settled(Settled {
                 status,
                 reason: Some(failure.reason),
                 message: Some(&message),
                 ..settled(event)
             }),
-            Ok(_) => tracing::warn!(
-                seq = event.seq,
-                "an event was taken over before its failure was recorded"
-            ),
+            Err(Error::LostLease { seq }) => {
+                tracing::warn!(
+                    seq,
+                    "an event was taken over before its failure was recorded"
+                );
+            }
             Err(error) => self.store_failed("record a failed attempt", &error),
         }
     }

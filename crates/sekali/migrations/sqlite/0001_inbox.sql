@@ -40,8 +40,6 @@ create unique index webhook_inbox_replay on webhook_inbox (source, replay_key) w
 -- What a worker may claim: for a row in processing, next_attempt_at is the end of its lease.
 create index webhook_inbox_due on webhook_inbox (next_attempt_at, seq)
     where processing_status in ('received', 'failed', 'processing');
--- Not partial: the planner cannot know that a bound entity_id is not empty, and would scan the source instead.
-create index webhook_inbox_entity on webhook_inbox (entity_id, entity_type, source, scope, source_version);
 create index webhook_inbox_trouble on webhook_inbox (processing_status, seq)
     where processing_status in ('failed', 'dead_letter');
 
@@ -111,6 +109,18 @@ create table webhook_entities (
     reset_at       bigint,
     updated_at     bigint  not null,
     primary key (source, scope, entity_type, entity_id)
+) without rowid;
+
+-- Which events are about an entity, by version (-1 for none). A table of its own, written by the worker: as an index of the
+-- inbox it would have every admission write a page somewhere in the middle of it.
+create table webhook_positions (
+    entity_id       text    not null,
+    entity_type     text    not null,
+    source          text    not null,
+    scope           text    not null,
+    source_version  bigint  not null,
+    seq             bigint  not null,
+    primary key (entity_id, entity_type, source, scope, source_version, seq)
 ) without rowid;
 
 create table webhook_attempts (

@@ -183,7 +183,7 @@ pub struct ResetEntity {
 const RESET: &str = "update webhook_entities set version = null, occurred_at = null, type_rank = 0, last_event_id = null, \
     deleted = 0, reset_at = ?, updated_at = ? where source = ? and scope = ? and entity_type = ? and entity_id = ?";
 
-const LAST_EVENT: &str = "select max(seq) from webhook_inbox where source = ? and scope = ? and entity_type = ? and entity_id = ?";
+const LAST_EVENT: &str = "select max(seq) from webhook_positions where source = ? and scope = ? and entity_type = ? and entity_id = ?";
 
 impl Transaction for ResetEntity {
     type Output = ();

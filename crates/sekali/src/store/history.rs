@@ -130,7 +130,6 @@ impl Transaction for ListEvents {
         let mut values: Vec<Value<'_>> = vec![filter.before_seq.unwrap_or(i64::MAX).into()];
         let equals = [
             ("source", filter.source.as_deref()),
-            ("entity_id", filter.entity_id.as_deref()),
             ("event_type", filter.event_type.as_deref()),
         ];
         for (column, value) in equals {
@@ -138,6 +137,10 @@ impl Transaction for ListEvents {
                 sql.push_str(&format!(" and {column} = ?"));
                 values.push(value.into());
             }
+        }
+        if let Some(entity_id) = filter.entity_id.as_deref() {
+            sql.push_str(" and seq in (select seq from webhook_positions where entity_id = ?)");
+            values.push(entity_id.into());
         }
         if let Some(status) = filter.status {
             // Written out, so that the partial indexes on the state apply; it is one of our own words.

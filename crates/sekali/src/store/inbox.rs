@@ -6,6 +6,7 @@
 //! arrived first is stored.
 
 use super::deliveries::insert_delivery;
+use super::positions::note_position;
 use super::variants::keep_variant;
 use super::{Conn, Transaction, Value};
 use crate::error::{Result, Step as _};
@@ -50,6 +51,10 @@ async fn admit(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Receipt> {
     }
     if let Some(seq) = insert_event(conn, delivery).await? {
         insert_payload(conn, seq, &delivery.event).await?;
+        if let (Entry::Settled(..), Some(entity)) = (delivery.event.entry, delivery.entity()) {
+            // No worker will look at it, and the versions behind it must not wait for it.
+            note_position(conn, &entity, delivery.event.position.version, seq).await?;
+        }
         let reason = match delivery.event.entry {
             Entry::Settled(_, reason) => Some(reason),
             Entry::HeldUntil(_) => Some(Reason::WaitingForTime),

@@ -70,9 +70,23 @@ const COUNTS: &str = "delete from webhook_rejections where minute < ?";
 
 const ATTEMPTS: &str = "delete from webhook_attempts where id in (select id from webhook_attempts where started_at < ? order by id limit ?)";
 
-const KEYS: &str = "delete from webhook_inbox where seq in (select i.seq from webhook_inbox i where i.received_at < ? \
-    and i.processing_status not in ('received', 'processing', 'failed', 'dead_letter') \
-    and not exists (select 1 from webhook_payloads p where p.seq = i.seq) order by i.seq limit ?)";
+/// Chooses the keys of a batch: finished, and with nothing left but their row.
+macro_rules! old_keys {
+    () => {
+        "select i.seq from webhook_inbox i where i.received_at < ? \
+         and i.processing_status not in ('received', 'processing', 'failed', 'dead_letter') \
+         and not exists (select 1 from webhook_payloads p where p.seq = i.seq) order by i.seq limit ?"
+    };
+}
+
+const POSITIONS: &str = concat!(
+    "delete from webhook_positions where (entity_id, entity_type, source, scope, source_version, seq) in \
+     (select entity_id, entity_type, source, scope, coalesce(source_version, -1), seq from webhook_inbox where seq in (",
+    old_keys!(),
+    "))"
+);
+
+const KEYS: &str = concat!("delete from webhook_inbox where seq in (", old_keys!(), ")");
 
 impl Transaction for Prune {
     type Output = Pruned;
@@ -98,6 +112,7 @@ impl Transaction for Prune {
             pruned.attempts = self.delete(conn, ATTEMPTS, before).await?;
         }
         if let Some(before) = self.retention.keys_ms.map(|keep| now.saturating_sub(keep)) {
+            self.delete(conn, POSITIONS, before).await?;
             pruned.keys = self.delete(conn, KEYS, before).await?;
         }
         Ok(pruned)

@@ -5,7 +5,7 @@
 //! over changes nothing and its transaction rolls back.
 
 use super::attempts::{Attempt, insert_attempts};
-use super::entities::columns;
+use super::positions::{note_position, wake_followers};
 use super::{Conn, Transaction, Value};
 use crate::error::{Error, Result, Step as _};
 use crate::event::EntityKey;
@@ -177,53 +177,31 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-const WAKE_FOLLOWER: &str = "update webhook_inbox set next_attempt_at = ? where source = ? and scope = ? \
-    and entity_type = ? and entity_id = ? and processing_status = 'received' and status_reason = 'waiting_for_version' \
-    and next_attempt_at > ?";
-
-/// Makes the events that wait for an earlier version of an entity due now.
-pub(crate) async fn wake_follower(conn: &mut Conn<'_>, key: &EntityKey, now_ms: i64) -> Result<()> {
-    let [source, scope, entity_type, entity_id] = columns(key);
-    let values = [
-        now_ms.into(),
-        source,
-        scope,
-        entity_type,
-        entity_id,
-        now_ms.into(),
-    ];
-    conn.execute(WAKE_FOLLOWER, &values)
-        .await
-        .step("wake the follower")
-        .map(drop)
-}
-
-/// Records that attempts failed.
+/// Records that an attempt failed; nothing is changed where the lease was taken over.
 pub(crate) struct Fail {
-    pub(crate) failures: Vec<(Settlement, Attempt, Option<EntityKey>)>,
+    pub(crate) settlement: Settlement,
+    pub(crate) attempt: Attempt,
+    pub(crate) entity: Option<EntityKey>,
+    pub(crate) version: Option<i64>,
 }
 
 impl Transaction for Fail {
-    /// The events whose lease had been taken over; nothing was changed for them.
-    type Output = Vec<i64>;
-    const STEP: &'static str = "record failed attempts";
+    type Output = ();
+    const STEP: &'static str = "record a failed attempt";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<i64>> {
+    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
         let now = conn.now_ms().await.step(Self::STEP)?;
-        let mut lost = Vec::new();
-        for (settlement, attempt, entity) in &self.failures {
-            match settle(conn, settlement, now).await {
-                Err(Error::LostLease { seq }) => lost.push(seq),
-                other => {
-                    other?;
-                    insert_attempts(conn, std::slice::from_ref(attempt)).await?;
-                    if let (Some(entity), false) = (entity, settlement.status.is_pending()) {
-                        wake_follower(conn, entity, now).await?;
-                    }
-                }
-            }
+        settle(conn, &self.settlement, now).await?;
+        insert_attempts(conn, std::slice::from_ref(&self.attempt)).await?;
+        let Some(entity) = &self.entity else {
+            return Ok(());
+        };
+        // An event that is given up before it comes to the gate is noted here.
+        note_position(conn, entity, self.version, self.settlement.seq).await?;
+        match self.settlement.status.is_pending() {
+            true => Ok(()),
+            false => wake_followers(conn, entity, self.version, now).await,
         }
-        Ok(lost)
     }
 }
 

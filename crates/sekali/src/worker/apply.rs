@@ -19,7 +19,7 @@ use crate::order::{EffectOrder, Standing};
 use crate::reason::{Reason, Status};
 use crate::store::{
     Attempt, Conn, DbErrorKind, EntityState, Interruption, Settlement, Transaction,
-    insert_attempts, lock_entities, save_entity, settle, wake_follower,
+    insert_attempts, lock_entities, save_entity, settle, wake_followers,
 };
 
 /// Applies a range of prepared events.
@@ -84,7 +84,7 @@ impl Transaction for Apply {
                 &key,
                 prepared.source.ordering.contiguous && !settlement.status.is_pending(),
             ) {
-                wake_follower(conn, key, now).await?;
+                wake_followers(conn, key, prepared.event.position.version, now).await?;
             }
             done.push(Done {
                 index: self.range.start + index,

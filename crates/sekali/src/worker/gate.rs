@@ -6,7 +6,8 @@ use crate::order::{EqualVersion, Standing, is_regressed, stand};
 use crate::reason::Reason;
 use crate::source::gap_wait_ms;
 use crate::store::{
-    Conn, EntityState, conflicting_seq, is_any_waiting, missing_versions, waiting_since,
+    Conn, EntityState, conflicting_seq, is_any_waiting, missing_versions, note_position,
+    waiting_since,
 };
 
 use super::prepare::Prepared;
@@ -45,6 +46,7 @@ pub(super) async fn gate(
         return Ok(Gate::Open(verdict));
     };
     let event = &prepared.event;
+    note_position(conn, key, event.position.version, event.seq).await?;
     let equal = match event.bypasses_equal_version {
         true => EqualVersion::TieBreak,
         false => prepared.source.equal_version,

@@ -55,13 +55,13 @@ const ENTITY: &str = "select version, occurred_at, last_event_id, deleted from w
 const EVENTS: &str = concat!(
     "select ",
     event_columns!(),
-    " where source = ? and scope = ? and entity_type = ? and entity_id = ? order by source_version desc, occurred_at desc, \
-     seq desc limit 50"
+    " where seq in (select seq from webhook_positions where source = ? and scope = ? and entity_type = ? and entity_id = ? \
+     order by source_version desc, seq desc limit 50) order by source_version desc, occurred_at desc, seq desc"
 );
 
 const GAPS: &str = "select before + 1, source_version - 1 from (select source_version, \
-    lag(source_version) over (order by source_version) as before from webhook_inbox where source = ? and scope = ? \
-    and entity_type = ? and entity_id = ? and source_version is not null) where source_version > before + 1 limit 50";
+    lag(source_version) over (order by source_version) as before from webhook_positions where source = ? and scope = ? \
+    and entity_type = ? and entity_id = ? and source_version >= 0) where source_version > before + 1 limit 50";
 
 impl Transaction for ShowEntity {
     type Output = EntityHistory;

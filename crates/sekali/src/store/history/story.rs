@@ -137,15 +137,16 @@ impl Transaction for ShowEvent {
             .fetch(ATTEMPTS, &seq, attempt_row)
             .await
             .step(Self::STEP)?;
-        let entity = match event.entity_id.is_empty() {
-            true => None,
-            false => Some(
-                ShowEntity {
-                    entity: entity_of(&event),
-                }
-                .run(conn)
-                .await?,
-            ),
+        let entity = match (ShowEntity {
+            entity: entity_of(&event),
+        })
+        .run(conn)
+        .await
+        {
+            Ok(entity) => Some(entity),
+            // It has none, or no worker has looked at it yet.
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(error),
         };
         Ok(Story {
             event,
