@@ -171,6 +171,10 @@ fn fill(db: &Connection, keys: u64) -> Result<()> {
             randomblob(32), randomblob(36), 1, ?2, ?2, 'processed', 1 from n";
     // Received now: what is older than its retention would be removed meanwhile.
     db.execute(sql, [keys as i64, sekali::Clock::System.now_ms()])?;
-    db.execute_batch("pragma wal_checkpoint(truncate)")?;
+    db.execute_batch(
+        "insert into webhook_positions (entity_id, entity_type, source, scope, source_version, seq)
+            select entity_id, entity_type, source, scope, source_version, seq from webhook_inbox order by 1, 2, 3, 4, 5, 6;
+        pragma wal_checkpoint(truncate)",
+    )?;
     Ok(())
 }

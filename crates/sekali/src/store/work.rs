@@ -80,12 +80,7 @@ impl Transaction for Claim {
             .fetch(DUE, &[now.into(), limit.into()], |row| claimed(row, token))
             .await
             .step(Self::STEP)?;
-        let mut bytes = 0;
-        let fits = due.iter().take_while(|event| {
-            bytes += event.body.as_ref().map_or(0, Vec::len);
-            bytes <= self.max_bytes
-        });
-        let len = fits.count().max(1).min(due.len());
+        let len = self.fitting(&due);
         due.truncate(len);
         let until = now.saturating_add(self.lease_ms);
         for event in &due {
@@ -98,6 +93,19 @@ impl Transaction for Claim {
             conn.execute(TAKE, &values).await.step(Self::STEP)?;
         }
         Ok(due)
+    }
+}
+
+impl Claim {
+    /// Returns how many of the due events are taken: within the limit on bytes, and one whose worker died alone. It may
+    /// be what killed that worker, and must not use up the attempts of others if it does so again.
+    fn fitting(&self, due: &[Claimed]) -> usize {
+        let mut bytes = 0;
+        let fits = due.iter().take_while(|event| {
+            bytes += event.body.as_ref().map_or(0, Vec::len);
+            bytes <= self.max_bytes && !event.was_taken_over
+        });
+        fits.count().max(1).min(due.len())
     }
 }
 

@@ -1,0 +1,66 @@
+//! A running server, the requests that go to it, and the sources it is configured with.
+//!
+//! `server` starts and ends the process, `hook` signs and sends, `connection` speaks HTTP byte by byte so that a test
+//! can also speak it wrongly, `config` holds the sources that most tests use.
+
+use std::time::{Duration, Instant};
+
+mod config;
+mod connection;
+mod hook;
+mod server;
+
+pub(crate) use config::{
+    ORDERS, ORDERS_SECRET, RESEARCH, RESEARCH_SECRET, SCHEMA, order, orders_with,
+};
+pub(crate) use connection::{Connection, Reply};
+pub(crate) use hook::{Hook, hook, research_hook, sign};
+pub(crate) use server::{Server, Start};
+
+/// How long anything may take before a test gives up on it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns the present time in milliseconds UTC.
+pub(crate) fn now_ms() -> i64 {
+    sekali::Clock::System.now_ms()
+}
+
+/// Returns the present time in seconds UTC.
+pub(crate) fn now() -> i64 {
+    now_ms() / 1000
+}
+
+/// Waits until a condition holds; a test fails with `what` where it never does.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Shows that a server still takes events: a bad one before must not have harmed it.
+pub(crate) fn assert_lives(server: &Server, id: &str) {
+    let reply = hook(id, order(id, 1, "paid")).send(server);
+    assert_eq!(reply.says(), "202 accepted", "after bad input");
+}
+
+/// Runs a function on many threads at once and returns what they return, in their order.
+pub(crate) fn at_once<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = std::sync::Barrier::new(count);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count)
+            .map(|number| {
+                let (start, run) = (&start, &run);
+                scope.spawn(move || {
+                    start.wait();
+                    run(number)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    })
+}
