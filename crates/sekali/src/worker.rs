@@ -175,7 +175,11 @@ impl Worker {
             range,
             budget: self.limits.apply_budget,
             effect_timeout: self.limits.effect_timeout,
-            gives_way: !is_last_try,
+            gives_way_after: match is_last_try {
+                // Deliveries wait longer for it, once, or it could never be applied under steady load.
+                true => self.limits.effect_timeout / 4,
+                false => self.limits.apply_budget,
+            },
         }
     }
 

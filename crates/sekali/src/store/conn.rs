@@ -210,11 +210,11 @@ impl Conn<'_> {
         Ok(())
     }
 
-    /// Has the statements that follow interrupted after `timeout`, and earlier when `give_way` and others wait.
-    pub fn guard(&mut self, timeout: Duration, give_way: Option<Duration>) {
+    /// Has the statements that follow interrupted after `timeout`, and after `give_way_after` while deliveries wait.
+    pub fn guard(&mut self, timeout: Duration, give_way_after: Duration) {
         let Self::Sqlite { guard, .. } = self;
         let now = Instant::now();
-        guard.arm(now + timeout, give_way.map(|budget| now + budget));
+        guard.arm(now + timeout, now + give_way_after);
     }
 
     /// Lifts the guard, and tells what it interrupted, if anything.

@@ -31,10 +31,10 @@ struct Watch {
 }
 
 impl Guard {
-    pub(super) fn arm(&self, limit: Instant, give_way_from: Option<Instant>) {
+    pub(super) fn arm(&self, limit: Instant, give_way_from: Instant) {
         *self.watch() = Watch {
             limit: Some(limit),
-            give_way_from,
+            give_way_from: Some(give_way_from),
             interrupted: None,
         };
     }

@@ -30,8 +30,8 @@ pub(super) struct Apply {
     pub(super) budget: Duration,
     /// After how long the statements of one event are interrupted.
     pub(super) effect_timeout: Duration,
-    /// Whether statements are interrupted earlier while deliveries wait.
-    pub(super) gives_way: bool,
+    /// After how long they are interrupted while deliveries wait.
+    pub(super) gives_way_after: Duration,
 }
 
 /// What became of one event.
@@ -134,7 +134,7 @@ impl Apply {
             return Ok((given_up(prepared, failure), Some(verdict), "[]".into()));
         }
         let is_guarded = !entity.as_ref().is_some_and(|(_, state)| state.was_reset);
-        conn.guard(self.effect_timeout, self.gives_way.then_some(self.budget));
+        conn.guard(self.effect_timeout, self.gives_way_after);
         for ((decision, plan), (index, _)) in decisions.iter().zip(&prepared.plans) {
             if let ("applied", Ok(plan)) = (decision.decision, plan) {
                 run_effect(conn, &prepared.source.effects[*index], plan, is_guarded).await?;

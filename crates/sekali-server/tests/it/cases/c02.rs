@@ -4,7 +4,8 @@ use crate::support::{ORDERS, Server, assert_lives, hook, order};
 
 /// Sends a header made out of the good hexadecimal digits, then a valid delivery.
 fn answer(server: &Server, number: usize, header: impl Fn(&str) -> Vec<u8>) -> String {
-    let hook = hook(&format!("evt_{number}"), order("o-1", 1, "paid"));
+    let order = order(&format!("o-{number}"), 1, "paid");
+    let hook = hook(&format!("evt_{number}"), order);
     let good = hook.good_signature();
     let hook = hook.signature(header(good.strip_prefix("v1=").unwrap()));
     let says = hook.send(server).says();

@@ -64,14 +64,11 @@ fn c08_they_are_visible_apart_from_unsigned_ones() {
     };
     assert_eq!(metric("rejected_malformed"), UNUSABLE.len() as f64);
     assert_eq!(metric("rejected_signature"), 1.0);
-    for reason in [
-        "body_not_json",
-        "entity_missing",
-        "position_missing",
-        "signature_wrong",
-    ] {
+    for reason in ["body_not_json", "entity_missing", "position_missing"] {
         assert!(server.log().contains(reason), "no line with {reason}");
     }
+    // What anybody could cause has no line at this level: a flood of it must not fill the disk.
+    assert!(!server.log().contains("signature_wrong"));
     let valid = "select count(*) from webhook_deliveries where outcome = 'rejected_malformed' and signature_valid = 1";
     eventually("the rows are written", || {
         server.count(valid, &[]) == UNUSABLE.len() as i64
@@ -83,7 +80,8 @@ fn c08_a_source_may_store_them_instead_with_the_reason() {
     let server = Server::start(&orders_with("unusable = \"store\""));
     for (number, (body, reason)) in UNUSABLE.into_iter().enumerate() {
         let id = format!("evt_{number}");
-        assert_eq!(hook(&id, body).send(&server).says(), "202 accepted");
+        let says = format!("202 accepted {reason}");
+        assert_eq!(hook(&id, body).send(&server).says(), says);
         let sql = "select processing_status || ' ' || status_reason from webhook_inbox where event_id = ?";
         assert_eq!(
             server.column(sql, &[&id]),

@@ -8,7 +8,7 @@ const LIMIT: usize = 5 << 20;
 
 /// Makes a delivery whose body has exactly so many bytes.
 fn sized(id: &str, bytes: usize) -> Hook {
-    let head = r#"{"entity_id":"o-1","source_version":1,"pad":""#;
+    let head = format!(r#"{{"entity_id":"{id}","source_version":1,"pad":""#);
     let pad = "x".repeat(bytes - head.len() - 2);
     hook(id, format!("{head}{pad}\"}}"))
 }
