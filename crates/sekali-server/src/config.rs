@@ -335,6 +335,27 @@ mod tests {
     }
 
     #[test]
+    fn the_lines_of_the_template_are_valid_without_their_marks() {
+        let is_setting =
+            |line: &str| line.starts_with("# ") && line.contains(" = ") && !line.contains("{ from");
+        let uncommented =
+            TEMPLATE
+                .lines()
+                .map(|line| match is_setting(line) || line.starts_with("# [") {
+                    true => line.trim_start_matches("# "),
+                    false => line,
+                });
+        let text: Vec<&str> = uncommented.collect();
+        let config = Config::parse(&text.join("\n"), "template").unwrap();
+        assert_eq!(config.source.len(), 1);
+        assert_eq!(
+            config.retention.payloads,
+            RetentionConfig::default().payloads
+        );
+        assert_eq!(config.limits(), Limits::default());
+    }
+
+    #[test]
     fn the_template_is_valid() {
         let config = Config::parse(TEMPLATE, "template").unwrap();
         assert_eq!(config.server.listen, ServerConfig::default().listen);

@@ -38,6 +38,14 @@ impl Connection {
         self.stream.get_mut().write_all(bytes).is_ok()
     }
 
+    /// Waits for an answer at most so long.
+    pub(crate) fn set_patience(&mut self, patience: std::time::Duration) {
+        self.stream
+            .get_ref()
+            .set_read_timeout(Some(patience))
+            .unwrap();
+    }
+
     /// Gets a path.
     pub(crate) fn get(mut self, path: &str) -> Reply {
         self.write(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes());
