@@ -231,6 +231,13 @@ impl Effect {
                 .any(|pattern| matches_pattern(pattern, event_type))
     }
 
+    /// Tells whether a column would get a text that no database holds: with half a character or a NUL.
+    pub(crate) fn meets_unwritable_text(&self, lookup: &Lookup<'_>) -> bool {
+        self.columns
+            .iter()
+            .any(|(_, column)| value::is_unwritable(lookup, column))
+    }
+
     /// Takes the values for one event out of its payload.
     pub(crate) fn plan(&self, event: &Claimed, lookup: &Lookup<'_>) -> Result<Plan, Failure> {
         if let (EffectOrder::LatestWins, Some(reason)) = (self.order, unordered(event)) {

@@ -78,6 +78,8 @@ struct Found<'a> {
     occurred_at: Option<i64>,
     provenance: Provenance,
     lookup: Lookup<'a>,
+    /// Whether the body holds `\u…`: only so can a text have half a character or a NUL.
+    has_escapes: bool,
     /// The first thing that is wrong, in the order in which fields are read.
     problem: Option<Reason>,
 }
@@ -229,6 +231,7 @@ fn read(
     if let (Err(error), true) = (&json, source.mapping.reads_the_body() || !body.is_empty()) {
         found.problem = Some(json_reason(error));
     }
+    found.has_escapes = body.windows(2).any(|pair| pair == b"\\u");
     let entry = entry(source, &found, arrival.now_ms).map_err(refusal)?;
     let event_type = found
         .event_type
@@ -316,6 +319,7 @@ impl Mapping {
             occurred_at,
             provenance,
             lookup,
+            has_escapes: false,
             problem,
         }
     }

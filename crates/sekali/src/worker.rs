@@ -14,17 +14,19 @@ use tokio::sync::{Notify, watch};
 use crate::clock::Clock;
 use crate::effect::Failure;
 use crate::error::{Error, Result, chain};
-use crate::limits::{Limits, MAX_MESSAGE_BYTES};
+use crate::limits::Limits;
 use crate::observer::{Observer, Settled};
 use crate::reason::{Reason, Status};
 use crate::source::Sources;
-use crate::store::{Attempt, Claim, Claimed, Fail, GiveBack, Renew, Settlement, Store};
+use crate::store::{Claim, Claimed, GiveBack, Renew, Store};
 
 mod apply;
+mod fail;
 mod gate;
 mod prepare;
 
 use apply::{Apply, Done};
+use fail::Failed;
 use prepare::{Prepared, prepare};
 
 /// How long a worker rests after the store failed.
@@ -100,7 +102,15 @@ impl Worker {
             }
         }
         for (event, failure) in &unusable {
-            self.fail(event, None, failure).await;
+            self.fail(
+                event,
+                Failed {
+                    prepared: None,
+                    failure,
+                    began: Instant::now(),
+                },
+            )
+            .await;
         }
         let claimed_at = Instant::now();
         let mut batches = vec![together];
@@ -123,11 +133,9 @@ impl Worker {
             if *self.stop.borrow() || !self.still_holds(batch, &open).await {
                 return self.give_back(batch, open).await;
             }
-            match self
-                .store
-                .write(self.transaction(batch, step.clone()))
-                .await
-            {
+            let began = Instant::now();
+            let transaction = self.transaction(batch, step.clone());
+            match self.store.write(transaction).await {
                 Ok(done) => {
                     open.start += done.len();
                     step = match open.start < step.end {
@@ -146,7 +154,12 @@ impl Worker {
                 }
                 Err(Error::Effect { failure, .. }) if step.len() == 1 => {
                     let prepared = &batch.events[open.start];
-                    self.fail(&prepared.event, Some(prepared), &failure).await;
+                    let failed = Failed {
+                        prepared: Some(prepared),
+                        failure: &failure,
+                        began,
+                    };
+                    self.fail(&prepared.event, failed).await;
                     open.start += 1;
                     step = self.step(&open);
                 }
@@ -225,72 +238,15 @@ impl Worker {
                 message: "the apply transaction panicked".into(),
                 is_permanent: false,
             };
-            return self.fail(&prepared.event, Some(prepared), &failure).await;
+            let failed = Failed {
+                prepared: Some(prepared),
+                failure: &failure,
+                began: Instant::now(),
+            };
+            return self.fail(&prepared.event, failed).await;
         }
         self.give_back(batch, open).await;
         tokio::time::sleep(REST).await;
-    }
-
-    /// Records a failed attempt: tried again later, or given up.
-    async fn fail(&self, event: &Claimed, prepared: Option<&Prepared>, failure: &Failure) {
-        let retry = prepared
-            .map(|prepared| prepared.source.retry)
-            .unwrap_or_default();
-        let attempt = u32::try_from(event.attempt).unwrap_or(u32::MAX);
-        let delay = (!failure.is_permanent)
-            .then(|| retry.after(attempt, fastrand::f64()))
-            .flatten();
-        let next_attempt_at = delay.map(|delay| {
-            let delay_ms = i64::try_from(delay.as_millis()).unwrap_or(i64::MAX);
-            self.clock.now_ms().saturating_add(delay_ms)
-        });
-        let status = if next_attempt_at.is_some() {
-            Status::Failed
-        } else {
-            Status::DeadLetter
-        };
-        let mut message = failure.message.clone();
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
-        let settlement = Settlement {
-            seq: event.seq,
-            token: event.token.clone(),
-            status,
-            reason: Some(failure.reason),
-            message: Some(message.clone()),
-            next_attempt_at,
-            gives_attempt_back: false,
-        };
-        let row = Attempt {
-            seq: event.seq,
-            attempt: event.attempt,
-            started_at: self.clock.now_ms(),
-            duration_us: 0,
-            status,
-            reason: Some(failure.reason),
-            message: Some(message.clone()),
-            decisions: "[]".into(),
-        };
-        let fail = Fail {
-            settlement,
-            attempt: row,
-            entity: event.entity(),
-            version: event.position.version,
-        };
-        match self.store.write(fail).await {
-            Ok(()) => self.observer.settled(Settled {
-                status,
-                reason: Some(failure.reason),
-                message: Some(&message),
-                ..settled(event)
-            }),
-            Err(Error::LostLease { seq }) => {
-                tracing::warn!(
-                    seq,
-                    "an event was taken over before its failure was recorded"
-                );
-            }
-            Err(error) => self.store_failed("record a failed attempt", &error),
-        }
     }
 
     fn report(&self, batch: &Batch, done: &[Done]) {

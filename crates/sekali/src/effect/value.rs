@@ -44,6 +44,19 @@ pub(super) fn read(
     found.ok_or_else(|| failure(Reason::FieldMissing, name))
 }
 
+/// Tells whether the place that counts for a column holds a text that cannot be written.
+pub(super) fn is_unwritable(lookup: &Lookup<'_>, column: &ColumnConfig) -> bool {
+    let counts = |place: &FieldRef| match place {
+        FieldRef::Event(_) => Some(false),
+        FieldRef::Header(_) => lookup.scalar_at(place).ok().flatten().map(|_| false),
+        FieldRef::Body(pointer) => match lookup.json?.get(pointer) {
+            Ok(Some(json)) if *json != Json::Null => Some(cell(json).is_err()),
+            _ => None,
+        },
+    };
+    column.from.0.iter().find_map(counts).unwrap_or(false)
+}
+
 fn failure(reason: Reason, column: &str) -> Failure {
     Failure {
         reason,

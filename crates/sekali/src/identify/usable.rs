@@ -15,7 +15,8 @@ pub(super) fn entry(source: &Source, found: &Found<'_>, now_ms: i64) -> Result<E
         .any(|effect| effect.order() == EffectOrder::LatestWins);
     let problem = found
         .problem
-        .or_else(|| missing(source, found, needs_order));
+        .or_else(|| missing(source, found, needs_order))
+        .or_else(|| unwritable(source, found, event_type));
     if let Some(reason) = problem {
         return match source.unusable {
             Unusable::Refuse => Err(reason),
@@ -38,6 +39,15 @@ pub(super) fn entry(source: &Source, found: &Found<'_>, now_ms: i64) -> Result<E
             now_ms.saturating_add(ahead_ms.min(MAX_HOLD_MS)),
         )),
     }
+}
+
+/// Finds text that no column can hold, so that the sender hears of it and not only the worker.
+fn unwritable(source: &Source, found: &Found<'_>, event_type: &str) -> Option<Reason> {
+    let is_unwritable = found.has_escapes
+        && source
+            .effects_for(event_type)
+            .any(|effect| effect.meets_unwritable_text(&found.lookup));
+    is_unwritable.then_some(Reason::FieldInvalid)
 }
 
 fn missing(source: &Source, found: &Found<'_>, needs_order: bool) -> Option<Reason> {

@@ -116,6 +116,9 @@ fn claimed(row: &super::Row<'_>, token: &str) -> Result<Claimed, super::DbError>
         rank: row.int(9)?,
         event_id: row.text(3)?,
     };
+    // Headers that somebody filled with another type: the payload cannot be read, and only this event fails.
+    let headers = row.opt_text(18).ok().flatten();
+    let body = row.opt_bytes(19)?.filter(|_| headers.is_some());
     Ok(Claimed {
         seq: row.int(0)?,
         source: row.text(1)?,
@@ -133,8 +136,8 @@ fn claimed(row: &super::Row<'_>, token: &str) -> Result<Claimed, super::DbError>
         waited_for: row.opt_text(16)?.as_deref().and_then(Reason::from_code),
         bypasses_equal_version: row.int(17)? != 0,
         token: token.to_owned(),
-        headers: row.opt_text(18)?.unwrap_or_default(),
-        body: row.opt_bytes(19)?,
+        headers: headers.unwrap_or_default(),
+        body,
     })
 }
 

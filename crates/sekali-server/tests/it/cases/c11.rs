@@ -34,9 +34,8 @@ fn burst(server: &Server) -> Vec<Duration> {
 
 #[test]
 fn c11_answers_do_not_wait_for_slow_effects() {
-    let server = Server::start(&orders_with(
-        "retry = { base = \"100ms\", cap = \"200ms\", max_attempts = 3 }",
-    ));
+    let source = orders_with("retry = { base = \"100ms\", cap = \"200ms\", max_attempts = 3 }");
+    let server = Server::start(&format!("[worker]\neffect_timeout = \"300ms\"\n{source}"));
     server.edit(SLOW);
     for number in 0..5 {
         let id = format!("slow-{number}");
