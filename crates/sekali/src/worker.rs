@@ -144,11 +144,8 @@ impl Worker {
                     };
                     self.report(batch, &done);
                 }
-                Err(Error::LostLease { seq }) if step.len() == 1 => {
-                    tracing::warn!(
-                        seq,
-                        "an event was taken over by another worker; nothing of this attempt is kept"
-                    );
+                Err(Error::LostLease { .. }) if step.len() == 1 => {
+                    log_lost(&batch.events[open.start].event);
                     open.start += 1;
                     step = self.step(&open);
                 }
@@ -279,6 +276,16 @@ fn leases(batch: &Batch, open: Range<usize>) -> Vec<(i64, String)> {
         .iter()
         .map(|prepared| (prepared.event.seq, prepared.event.token.clone()))
         .collect()
+}
+
+fn log_lost(event: &Claimed) {
+    tracing::warn!(
+        source = event.source,
+        event_id = event.position.event_id,
+        entity_id = event.entity_id,
+        event_type = event.event_type,
+        "the event was taken over by another worker; nothing of this attempt is kept"
+    );
 }
 
 fn settled(event: &Claimed) -> Settled<'_> {

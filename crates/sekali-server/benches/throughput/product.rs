@@ -55,7 +55,10 @@ impl Product {
                 .arg("--config")
                 .arg(folder.path().join("sekali.toml"))
                 .output()?;
-            fill(&Connection::open(folder.path().join("research.db"))?, keys)?;
+            let path = folder.path().join("research.db");
+            fill(&Connection::open(&path)?, keys)?;
+            // What was written without waiting for the disk must not be waited for by the first deliveries.
+            std::fs::File::open(path)?.sync_all()?;
         }
         let mut serve = sekali(&folder);
         serve

@@ -37,6 +37,8 @@ struct Hook<'a> {
 #[derive(Default)]
 struct Known {
     event_id: Option<String>,
+    event_type: Option<String>,
+    entity_id: Option<String>,
     payload_hash: Option<[u8; 32]>,
     signature_valid: Option<bool>,
     drift_ms: Option<i64>,
@@ -249,10 +251,12 @@ impl Hook<'_> {
                     Ok(Err(Error::Closed)) => Reason::ShuttingDown,
                     _ => Reason::StoreUnavailable,
                 };
-                let [event_id, ..] = labels;
+                let [event_id, event_type, entity_id] = labels.map(Some);
                 let signature_valid = self.source.is_signed().then_some(true);
                 let known = Known {
-                    event_id: Some(event_id),
+                    event_id,
+                    event_type,
+                    entity_id,
                     payload_hash,
                     signature_valid,
                     drift_ms,
@@ -291,6 +295,8 @@ impl Hook<'_> {
             .unwrap_or_else(|| self.source.http_status(outcome));
         self.app.metrics.received(observer::Received {
             event_id: known.event_id.as_deref(),
+            event_type: known.event_type.as_deref(),
+            entity_id: known.entity_id.as_deref(),
             ..self.observed(outcome, Some(reason), known.drift_ms)
         });
         self.app.admission.reject(Rejected {

@@ -14,7 +14,7 @@ pub(crate) use config::{
     ORDERS, ORDERS_SECRET, RESEARCH, RESEARCH_SECRET, SCHEMA, order, orders_with,
 };
 pub(crate) use connection::{Connection, Reply};
-pub(crate) use hook::{Hook, hook, research_hook, sign};
+pub(crate) use hook::{Hook, hook, research_hook};
 pub(crate) use server::{Server, Start};
 
 /// How long anything may take before a test gives up on it.

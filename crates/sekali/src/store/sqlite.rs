@@ -31,6 +31,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many steps of a statement pass between two questions to the guard.
 const GUARD_STEPS: i32 = 4000;
 
+/// Memory for pages, negative because that is how SQLite knows kibibytes from pages: with 32 MiB, random ids missed it.
+const CACHE_KIB: i64 = -64_000;
+
 type Job = Box<dyn FnOnce(&mut Conn<'_>) + Send>;
 
 /// Which line a transaction stands in.
@@ -254,7 +257,7 @@ fn open_writer(options: &StoreOptions) -> Result<Connection, DbError> {
     db.set_prepared_statement_cache_capacity(128);
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(None, "synchronous", "full")?;
-    db.pragma_update(None, "cache_size", -32_000)?;
+    db.pragma_update(None, "cache_size", CACHE_KIB)?;
     db.pragma_update(None, "temp_store", "memory")?;
     db.pragma_update(None, "foreign_keys", "on")?;
     Ok(db)

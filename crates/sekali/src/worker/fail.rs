@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::prepare::Prepared;
-use super::{Worker, settled};
+use super::{Worker, log_lost, settled};
 use crate::effect::Failure;
 use crate::error::Error;
 use crate::limits::MAX_MESSAGE_BYTES;
@@ -82,12 +82,7 @@ impl Worker {
                     ..settled(event)
                 });
             }
-            Err(Error::LostLease { seq }) => {
-                tracing::warn!(
-                    seq,
-                    "an event was taken over before its failure was recorded"
-                );
-            }
+            Err(Error::LostLease { .. }) => log_lost(event),
             Err(error) => self.store_failed("record a failed attempt", &error),
         }
     }

@@ -30,7 +30,7 @@ impl Start {
         };
         start
             .file("schema.sql", SCHEMA)
-            .file("sekali.toml", &complete(config))
+            .file("sekali.toml", complete(config))
     }
 
     /// Sets a variable of the environment; nothing else but the secrets is in it.
