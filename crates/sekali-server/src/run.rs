@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sekali::store::{Prune, Pruned, Setup};
+use sekali::store::{Cursor, Prune, Pruned, Setup};
 use sekali::{Clock, Engine, EngineOptions, Store, StoreOptions, chain};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -188,19 +188,19 @@ async fn prune(store: Store, config: Config) {
 
 /// Removes everything that has outlived its retention.
 pub(crate) async fn prune_all(store: &Store, config: &Config) -> sekali::Result<Pruned> {
-    let step = Prune {
-        retention: config.retention(),
-        batch_len: PRUNE_LEN,
-    };
-    let mut all = Pruned::default();
-    loop {
-        let pruned = store.write(step).await?;
+    let (mut all, mut from) = (Pruned::default(), Cursor::default());
+    while !from.is_done() {
+        let step = Prune {
+            retention: config.retention(),
+            batch_len: PRUNE_LEN,
+            from,
+        };
+        let (pruned, next) = store.write(step).await?;
         all.add(pruned);
-        if pruned.total() == 0 {
-            return Ok(all);
-        }
+        from = next;
         tokio::task::yield_now().await;
     }
+    Ok(all)
 }
 
 /// Waits for the signal that asks a process to end.

@@ -46,7 +46,7 @@ pub(crate) use inbox::Admit;
 pub(crate) use positions::{
     conflicting_seq, is_any_waiting, missing_versions, note_position, waiting_since, wake_followers,
 };
-pub use prune::{Prune, Pruned, Retention};
+pub use prune::{Cursor, Prune, Pruned, Retention};
 pub use tables::{CheckEffects, Setup};
 pub(crate) use tables::{Columns, Write, WriteKind};
 pub(crate) use work::{Claim, Claimed, Fail, GiveBack, Renew, Settlement, settle, take_over_all};

@@ -17,13 +17,48 @@ pub struct Retention {
     pub keys_ms: Option<i64>,
 }
 
-/// Removes one small batch of what has outlived its retention.
+/// Looks at one small batch of each table, from its oldest rows on, and removes what has outlived its retention.
+///
+/// Rows stand in the order of their times, but for a clock that was set back: a batch that ends with a row that is kept
+/// for its age ends the walk, so that a big table of young rows costs nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Prune {
     /// How long things are kept.
     pub retention: Retention,
-    /// Rows of each table that are removed at once.
+    /// Rows of each table that are looked at.
     pub batch_len: i64,
+    /// Where the last batch ended.
+    pub from: Cursor,
+}
+
+/// How far a walk came; `None` where there is nothing old any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    payloads: Option<i64>,
+    keys: Option<i64>,
+    deliveries: Option<i64>,
+    attempts: Option<i64>,
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        let start = Some(0);
+        Self {
+            payloads: start,
+            keys: start,
+            deliveries: start,
+            attempts: start,
+        }
+    }
+}
+
+impl Cursor {
+    /// Tells whether there is nothing old any more.
+    pub fn is_done(&self) -> bool {
+        [self.payloads, self.keys, self.deliveries, self.attempts]
+            .iter()
+            .all(Option::is_none)
+    }
 }
 
 /// How many rows were removed.
@@ -57,71 +92,115 @@ impl Pruned {
     }
 }
 
-// The inbox is walked in the order of its numbers, which is the order of its times but for a clock that was set back.
-const PAYLOADS: &str = "delete from webhook_payloads where seq in (select p.seq from webhook_payloads p \
-    join webhook_inbox i on i.seq = p.seq where i.received_at < ? \
-    and i.processing_status not in ('received', 'processing', 'failed', 'dead_letter') order by p.seq limit ?)";
+/// Chooses a batch of rows: their numbers, their times, and whether they may go.
+const PAYLOADS: &str = "select p.seq, i.received_at, i.processing_status not in ('received', 'processing', 'failed', \
+    'dead_letter') from webhook_payloads p join webhook_inbox i on i.seq = p.seq where p.seq > ? order by p.seq limit ?";
 
-const VARIANTS: &str = "delete from webhook_variants where id in (select id from webhook_variants where last_at < ? limit ?)";
+const KEYS: &str = "select seq, received_at, processing_status not in ('received', 'processing', 'failed', 'dead_letter') \
+    and not exists (select 1 from webhook_payloads p where p.seq = i.seq) from webhook_inbox i where seq > ? \
+    order by seq limit ?";
 
-const DELIVERIES: &str = "delete from webhook_deliveries where id in (select id from webhook_deliveries where received_at < ? order by id limit ?)";
+const DELIVERIES: &str =
+    "select id, received_at, 1 from webhook_deliveries where id > ? order by id limit ?";
 
-const COUNTS: &str = "delete from webhook_rejections where minute < ?";
+const ATTEMPTS: &str =
+    "select id, started_at, 1 from webhook_attempts where id > ? order by id limit ?";
 
-const ATTEMPTS: &str = "delete from webhook_attempts where id in (select id from webhook_attempts where started_at < ? order by id limit ?)";
+const DELETE_PAYLOAD: &str = "delete from webhook_payloads where seq = ?";
 
-/// Chooses the keys of a batch: finished, and with nothing left but their row.
-macro_rules! old_keys {
-    () => {
-        "select i.seq from webhook_inbox i where i.received_at < ? \
-         and i.processing_status not in ('received', 'processing', 'failed', 'dead_letter') \
-         and not exists (select 1 from webhook_payloads p where p.seq = i.seq) order by i.seq limit ?"
-    };
-}
+const DELETE_VARIANTS: &str = "delete from webhook_variants where inbox_seq = ?";
 
-const POSITIONS: &str = concat!(
-    "delete from webhook_positions where (entity_id, entity_type, source, scope, source_version, seq) in \
-     (select entity_id, entity_type, source, scope, coalesce(source_version, -1), seq from webhook_inbox where seq in (",
-    old_keys!(),
-    "))"
-);
+const DELETE_POSITION: &str = "delete from webhook_positions where \
+    (entity_id, entity_type, source, scope, source_version, seq) = (select entity_id, entity_type, source, scope, \
+    coalesce(source_version, -1), seq from webhook_inbox where seq = ?)";
 
-const KEYS: &str = concat!("delete from webhook_inbox where seq in (", old_keys!(), ")");
+const DELETE_KEY: &str = "delete from webhook_inbox where seq = ?";
+
+const DELETE_DELIVERY: &str = "delete from webhook_deliveries where id = ?";
+
+const DELETE_ATTEMPT: &str = "delete from webhook_attempts where id = ?";
+
+const DELETE_COUNTS: &str = "delete from webhook_rejections where minute < ?";
 
 impl Transaction for Prune {
-    type Output = Pruned;
+    /// What was removed, and where the next batch starts.
+    type Output = (Pruned, Cursor);
     const STEP: &'static str = "prune";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Pruned> {
+    async fn run(self, conn: &mut Conn<'_>) -> Result<(Pruned, Cursor)> {
         let now = conn.now_ms().await.step(Self::STEP)?;
+        let before = |keep: Option<i64>| keep.map(|keep| now.saturating_sub(keep));
+        let (retention, from) = (self.retention, self.from);
+        let (payloads, keys, audit) = (
+            before(retention.payloads_ms),
+            before(retention.keys_ms),
+            before(retention.audit_ms),
+        );
         let mut pruned = Pruned::default();
-        if let Some(before) = self
-            .retention
-            .payloads_ms
-            .map(|keep| now.saturating_sub(keep))
-        {
-            pruned.payloads = self.delete(conn, PAYLOADS, before).await?;
-            pruned.variants = self.delete(conn, VARIANTS, before).await?;
+        let mut next = from;
+        let (old, end) = self
+            .old(conn, PAYLOADS, from.payloads.zip(payloads))
+            .await?;
+        next.payloads = end;
+        pruned.payloads = delete(conn, DELETE_PAYLOAD, &old).await?;
+        pruned.variants = delete(conn, DELETE_VARIANTS, &old).await?;
+        let (old, end) = self.old(conn, KEYS, from.keys.zip(keys)).await?;
+        next.keys = end;
+        delete(conn, DELETE_POSITION, &old).await?;
+        pruned.keys = delete(conn, DELETE_KEY, &old).await?;
+        let (old, end) = self
+            .old(conn, DELIVERIES, from.deliveries.zip(audit))
+            .await?;
+        next.deliveries = end;
+        pruned.deliveries = delete(conn, DELETE_DELIVERY, &old).await?;
+        let (old, end) = self.old(conn, ATTEMPTS, from.attempts.zip(audit)).await?;
+        next.attempts = end;
+        pruned.attempts = delete(conn, DELETE_ATTEMPT, &old).await?;
+        if let Some(before) = audit {
+            let counts = conn
+                .execute(DELETE_COUNTS, &[(before / 60_000).into()])
+                .await;
+            pruned.deliveries += counts.step(Self::STEP)?;
         }
-        if let Some(before) = self.retention.audit_ms.map(|keep| now.saturating_sub(keep)) {
-            pruned.deliveries = self.delete(conn, DELIVERIES, before).await?;
-            pruned.deliveries += conn
-                .execute(COUNTS, &[(before / 60_000).into()])
-                .await
-                .step(Self::STEP)?;
-            pruned.attempts = self.delete(conn, ATTEMPTS, before).await?;
-        }
-        if let Some(before) = self.retention.keys_ms.map(|keep| now.saturating_sub(keep)) {
-            self.delete(conn, POSITIONS, before).await?;
-            pruned.keys = self.delete(conn, KEYS, before).await?;
-        }
-        Ok(pruned)
+        Ok((pruned, next))
     }
 }
 
 impl Prune {
-    async fn delete(&self, conn: &mut Conn<'_>, sql: &'static str, before: i64) -> Result<u64> {
-        let values: [Value<'_>; 2] = [before.into(), self.batch_len.into()];
-        conn.execute(sql, &values).await.step(Self::STEP)
+    /// Returns what may go of the next batch, and where the batch after it starts, if that may hold anything old.
+    async fn old(
+        &self,
+        conn: &mut Conn<'_>,
+        batch: &'static str,
+        walk: Option<(i64, i64)>,
+    ) -> Result<(Vec<i64>, Option<i64>)> {
+        let Some((from, before)) = walk else {
+            return Ok((Vec::new(), None));
+        };
+        let values: [Value<'_>; 2] = [from.into(), self.batch_len.into()];
+        let rows = conn.fetch(batch, &values, |row| {
+            Ok((row.int(0)?, row.int(1)?, row.int(2)? != 0))
+        });
+        let rows = rows.await.step(Self::STEP)?;
+        let is_whole = i64::try_from(rows.len()).is_ok_and(|len| len == self.batch_len);
+        let next = rows
+            .last()
+            .filter(|(_, at, _)| is_whole && *at < before)
+            .map(|(number, ..)| *number);
+        let old = rows
+            .into_iter()
+            .filter(|(_, at, may_go)| *at < before && *may_go);
+        Ok((old.map(|(number, ..)| number).collect(), next))
     }
+}
+
+async fn delete(conn: &mut Conn<'_>, sql: &'static str, numbers: &[i64]) -> Result<u64> {
+    let mut deleted = 0;
+    for number in numbers {
+        deleted += conn
+            .execute(sql, &[(*number).into()])
+            .await
+            .step(Prune::STEP)?;
+    }
+    Ok(deleted)
 }

@@ -1,7 +1,7 @@
 //! What operators do: redrive, replay, erase, prune, accept a variant, retire a source, and start only once.
 
 use sekali::event::Delivery;
-use sekali::store::{AcceptVariant, Erase, Prune, Pruned, Redrive, Retention};
+use sekali::store::{AcceptVariant, Cursor, Erase, Prune, Pruned, Redrive, Retention};
 use sekali::{Error, Outcome, Result, Store, StoreOptions};
 
 use super::support::{Rig, docs, source, sources, titled, update};
@@ -136,8 +136,10 @@ async fn pruning_payloads_makes_no_event_new_again() {
     let prune = Prune {
         retention,
         batch_len: 100,
+        from: Cursor::default(),
     };
-    let pruned = rig.engine.store().write(prune).await.unwrap();
+    let (pruned, next) = rig.engine.store().write(prune).await.unwrap();
+    assert!(next.is_done(), "young rows do not end the walk");
     assert_eq!(
         pruned,
         Pruned {
@@ -267,4 +269,59 @@ async fn only_one_process_serves_a_file_and_others_write_beside_it() {
         .await
         .unwrap();
     assert_eq!(rig.event("e").await.status, "erased");
+}
+
+#[tokio::test]
+async fn a_walk_goes_past_what_must_stay_and_ends_at_what_is_young() {
+    let rig = Rig::start(&docs("")).await;
+    rig.script("create trigger refuse before insert on docs when new.entity like 'bad%' begin select raise(abort, 'no'); end")
+        .await
+        .unwrap();
+    for number in 0..5 {
+        rig.accept(
+            "docs",
+            update(&format!("bad{number}"), &format!("bad{number}"), 1),
+        )
+        .await;
+    }
+    for number in 0..5 {
+        rig.accept(
+            "docs",
+            update(&format!("old{number}"), &format!("d{number}"), 1),
+        )
+        .await;
+    }
+    rig.drain().await;
+    rig.clock.advance(10_000);
+    rig.accept("docs", update("young", "y", 1)).await;
+    rig.drain().await;
+    let retention = Retention {
+        payloads_ms: Some(5_000),
+        audit_ms: Some(5_000),
+        keys_ms: Some(8_000),
+    };
+    let (mut from, mut all) = (Cursor::default(), Pruned::default());
+    while !from.is_done() {
+        let (pruned, next) = rig
+            .engine
+            .store()
+            .write(Prune {
+                retention,
+                batch_len: 2,
+                from,
+            })
+            .await
+            .unwrap();
+        all.add(pruned);
+        from = next;
+    }
+    assert_eq!((all.payloads, all.deliveries), (5, 10), "{all:?}");
+    let left = rig
+        .column("select event_id from webhook_inbox order by seq")
+        .await;
+    assert_eq!(left, "bad0 bad1 bad2 bad3 bad4 young");
+    assert_eq!(
+        rig.column("select count(*) from webhook_positions").await,
+        "6"
+    );
 }
