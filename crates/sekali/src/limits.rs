@@ -30,7 +30,7 @@ pub struct Limits {
     pub rejected_rows_per_minute: u32,
     /// Events that a worker claims at once.
     pub claim_len: usize,
-    /// Events after which an apply transaction gives way to waiting deliveries.
+    /// Events of one apply transaction.
     pub apply_len: usize,
     /// Body bytes that a worker claims at once.
     pub claim_bytes: usize,

@@ -128,7 +128,7 @@ impl Worker {
     /// Applies a range of a batch; what the budget of one transaction leaves is applied by the next.
     async fn apply(&self, batch: &Batch, range: Range<usize>) {
         let mut open = range;
-        let mut step = open.clone();
+        let mut step = self.step(&open);
         while !open.is_empty() {
             if *self.stop.borrow() || !self.still_holds(batch, &open).await {
                 return self.give_back(batch, open).await;
@@ -140,14 +140,14 @@ impl Worker {
                     open.start += done.len();
                     step = match open.start < step.end {
                         true => open.start..step.end,
-                        false => open.clone(),
+                        false => self.step(&open),
                     };
                     self.report(batch, &done);
                 }
                 Err(Error::LostLease { .. }) if step.len() == 1 => {
                     log_lost(&batch.events[open.start].event);
                     open.start += 1;
-                    step = open.clone();
+                    step = self.step(&open);
                 }
                 Err(Error::Effect { failure, .. }) if step.len() == 1 => {
                     let prepared = &batch.events[open.start];
@@ -158,7 +158,7 @@ impl Worker {
                     };
                     self.fail(&prepared.event, failed).await;
                     open.start += 1;
-                    step = open.clone();
+                    step = self.step(&open);
                 }
                 Err(Error::Effect { index, .. }) if index > 0 => {
                     step = open.start..open.start + index
@@ -171,6 +171,11 @@ impl Worker {
         }
     }
 
+    /// Returns what the next transaction takes of the events that are open.
+    fn step(&self, open: &Range<usize>) -> Range<usize> {
+        open.start..open.end.min(open.start + self.limits.apply_len)
+    }
+
     fn transaction(&self, batch: &Batch, range: Range<usize>) -> Apply {
         let only = (range.len() == 1).then(|| &batch.events[range.start]);
         let is_last_try = only
@@ -179,7 +184,6 @@ impl Worker {
             events: batch.events.clone(),
             range,
             budget: self.limits.apply_budget,
-            len: self.limits.apply_len,
             effect_timeout: self.limits.effect_timeout,
             gives_way_after: match is_last_try {
                 // Deliveries wait longer for it, once, or it could never be applied under steady load.

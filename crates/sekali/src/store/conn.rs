@@ -222,10 +222,4 @@ impl Conn<'_> {
         let Self::Sqlite { guard, .. } = self;
         guard.disarm()
     }
-
-    /// Tells whether deliveries wait for this connection.
-    pub fn others_wait(&self) -> bool {
-        let Self::Sqlite { guard, .. } = self;
-        guard.others_wait()
-    }
 }

@@ -28,8 +28,6 @@ pub(super) struct Apply {
     pub(super) range: Range<usize>,
     /// After how long the transaction takes no further event.
     pub(super) budget: Duration,
-    /// After how many events it takes no further one while deliveries wait.
-    pub(super) len: usize,
     /// After how long the statements of one event are interrupted.
     pub(super) effect_timeout: Duration,
     /// After how long they are interrupted while deliveries wait.
@@ -72,8 +70,7 @@ impl Transaction for Apply {
             Vec::with_capacity(events.len()),
         );
         for (index, prepared) in events.iter().enumerate() {
-            let gives_way = index >= self.len && conn.others_wait();
-            if index > 0 && (gives_way || started.elapsed() >= self.budget) {
+            if index > 0 && started.elapsed() >= self.budget {
                 break;
             }
             let began = Instant::now();
