@@ -9,6 +9,7 @@ use sekali::store::{Cursor, Prune, Pruned, Setup};
 use sekali::{Clock, Engine, EngineOptions, Store, StoreOptions, chain};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::http::{self, App};
@@ -18,6 +19,8 @@ use crate::telemetry::Metrics;
 const GRACE: Duration = Duration::from_millis(500);
 /// How often old rows are removed.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
+/// How long after the start they are removed first.
+const PRUNE_FIRST: Duration = Duration::from_secs(60);
 /// How many rows of a table go in one transaction, so that deliveries hardly wait.
 const PRUNE_LEN: i64 = 500;
 
@@ -173,7 +176,8 @@ fn announce([address, internal]: [String; 2], engine: &Engine) {
 
 /// Removes what has outlived its retention, in small steps beside everything else.
 async fn prune(store: Store, config: Config) {
-    let mut ticks = tokio::time::interval(PRUNE_EVERY);
+    // Not at once: a start has senders waiting for it.
+    let mut ticks = tokio::time::interval_at(Instant::now() + PRUNE_FIRST, PRUNE_EVERY);
     loop {
         ticks.tick().await;
         match prune_all(&store, &config).await {
