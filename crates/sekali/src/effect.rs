@@ -1,7 +1,7 @@
 //! Effects: what applying an event does to the user's tables, declared in the configuration.
 //!
 //! An effect is checked once, when its source is built, and planned for each event away from the database: the values
-//! are taken out of the payload there. Running the plan belongs to [`crate::worker`], inside the apply transaction.
+//! are taken out of the payload there. Running the plan belongs to the worker, inside the apply transaction.
 
 use std::collections::BTreeMap;
 
