@@ -125,10 +125,11 @@ async fn dispatch(command: Command) -> anyhow::Result<u8> {
 
 async fn serve(config: Config) -> anyhow::Result<u8> {
     crate::telemetry::start_logs(&config.log)?;
+    let asked_to_stop = run::asked_to_stop()?;
     // The database first: that it is served already says more than that the address is taken.
     let store = run::make_store(&config, true).await?;
     let listeners = run::Listeners::bind(&config).await?;
-    run::run(config, store, listeners, run::asked_to_stop()).await?;
+    run::run(config, store, listeners, asked_to_stop).await?;
     Ok(DONE)
 }
 

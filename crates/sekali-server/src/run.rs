@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use sekali::store::{Cursor, Prune, Pruned, Setup};
 use sekali::{Clock, Engine, EngineOptions, Store, StoreOptions, chain};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -207,17 +208,18 @@ pub(crate) async fn prune_all(store: &Store, config: &Config) -> sekali::Result<
     Ok(all)
 }
 
-/// Waits for the signal that asks a process to end.
-pub(crate) async fn asked_to_stop() {
-    let interrupt = tokio::signal::ctrl_c();
-    let Ok(mut terminate) =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-    else {
-        let _ = interrupt.await;
-        return;
-    };
-    tokio::select! {
-        _ = interrupt => {}
-        _ = terminate.recv() => {}
-    }
+/// Returns what waits for the signal that asks a process to end.
+///
+/// Signals are listened for from the call on and not only from the first wait: one that comes while a process starts
+/// must not end it in the middle.
+pub(crate) fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    let listen = |kind| signal(kind).context("could not listen for signals");
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }

@@ -92,7 +92,7 @@ impl Demo {
         let agrees = report(&running.store, &replies).await?;
         if self.keep {
             keep(&folder, &running, &trouble);
-            run::asked_to_stop().await;
+            run::asked_to_stop()?.await;
         }
         let _ = running.stop.send(());
         drop(running.store);

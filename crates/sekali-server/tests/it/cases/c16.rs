@@ -1,6 +1,6 @@
 //! How far an id counts.
 
-use crate::support::{ORDERS, ORDERS_SECRET, Server, hook, now, order};
+use crate::support::{ORDERS, ORDERS_SECRET, Server, eventually, hook, now, order};
 
 const CREATED: &str = r#"{"type":"order.created","entity_id":"o-1","source_version":1}"#;
 const UPDATED: &str = r#"{"type":"order.updated","entity_id":"o-1","source_version":2}"#;
@@ -32,11 +32,8 @@ fn c16_b_another_event_under_a_known_id_is_inconsistent_and_counted() {
     let line =
         "sekali_deliveries_total{source=\"orders\",outcome=\"rejected_inconsistent_duplicate\"}";
     assert_eq!(server.metric(line), 1.0);
-    assert!(
-        server
-            .log()
-            .contains("WARN delivery rejected_inconsistent_duplicate")
-    );
+    let warning = "WARN delivery rejected_inconsistent_duplicate";
+    eventually("a warning is logged", || server.log().contains(warning));
     server.wait_applied();
     let version = "select cast(version as text) from orders";
     assert_eq!(
