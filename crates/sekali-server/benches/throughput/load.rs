@@ -116,10 +116,8 @@ impl Load {
             Ids::Rising => format!("evt_{number:020}"),
             Ids::Random => format!("evt_{:016x}{:08x}", dice.u64(..), dice.u32(..)),
         };
-        let entity = match self.ids {
-            Ids::Rising => number % ENTITIES,
-            Ids::Random => dice.usize(..ENTITIES),
-        };
+        // Neighbours in time are about different entities, whatever their ids.
+        let entity = number % ENTITIES;
         let body = body(&id, entity, number);
         let headers = scheme.sign(secret, body.as_bytes(), Clock::System.now_ms());
         request.clear();

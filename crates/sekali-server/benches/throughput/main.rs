@@ -87,7 +87,7 @@ async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     if options.keys > 0 {
         full_inbox(options, &rows).await?;
     }
-    half_load(rows[2].1 / 2.0).await?;
+    half_load(rows[3].1 / 2.0).await?;
     if options.million {
         memory().await?;
     }

@@ -61,10 +61,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
                   leases::a_holder_whose_lease_was_taken_over_commits_nothing.",
     ),
     (
-        "rival_15",
-        "A body is never cut: c09 sends one byte more than the limit and reads 413.",
-    ),
-    (
         "rival_19",
         "Nothing is expanded for anybody: references to files stand in the operator's config file only.",
     ),

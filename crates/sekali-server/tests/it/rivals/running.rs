@@ -66,6 +66,40 @@ fn rival_14_a_redrive_is_not_stopped_as_a_duplicate() {
 }
 
 #[test]
+fn rival_15_a_body_that_ends_early_is_never_stored_in_part() {
+    let server = Server::start(&format!("[server]\nmax_body = \"1KiB\"\n{ORDERS}"));
+    // The part is a whole event by itself and correctly signed: only its length gives it away.
+    let part = hook("part", order("o-1", 1, "paid"));
+    let content = part.content();
+    let announced = format!("Content-Length: {}", content.len());
+    let head = String::from_utf8(part.head()).unwrap();
+    assert!(head.contains(&announced));
+    let short = head.replace(&announced, "Content-Length: 500").into_bytes();
+    let endless = part.clone().chunked();
+    let chunks = endless.content();
+    let without_end = &chunks[..chunks.len() - b"0\r\n\r\n".len()];
+    for request in [
+        [&short[..], &content].concat(),
+        [&endless.head()[..], without_end].concat(),
+    ] {
+        let mut connection = Connection::open(server.address());
+        connection.write(&request);
+        connection.end_sending();
+        let status = connection.read().map(|reply| reply.status);
+        assert!(matches!(status, None | Some(400)), "{status:?}");
+    }
+    let padded = format!("{}{}", order("o-2", 1, "paid"), " ".repeat(1024));
+    let over = hook("over", padded).send(&server);
+    assert_eq!(over.says(), "413 rejected_too_large body_too_large");
+    assert_eq!(server.count("select count(*) from webhook_inbox", &[]), 0);
+    assert_eq!(
+        part.send(&server).says(),
+        "202 accepted",
+        "whole, it counts"
+    );
+}
+
+#[test]
 fn rival_21_audit_rows_and_payloads_end_with_their_retention() {
     let short = "[retention]\npayloads = \"1s\"\naudit = \"1s\"\nkeys = \"400d\"\n";
     let server = Server::start(&format!("{short}{ORDERS}"));

@@ -38,6 +38,12 @@ impl Connection {
         self.stream.get_mut().write_all(bytes).is_ok()
     }
 
+    /// Says that nothing more comes; answers can still be read.
+    pub(crate) fn end_sending(&mut self) {
+        let end = std::net::Shutdown::Write;
+        self.stream.get_ref().shutdown(end).unwrap();
+    }
+
     /// Waits for an answer at most so long.
     pub(crate) fn set_patience(&mut self, patience: std::time::Duration) {
         self.stream
