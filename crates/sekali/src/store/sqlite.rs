@@ -153,7 +153,7 @@ impl Lines {
     }
 
     /// Waits for the next job; `None` once the store is closed and everything that waited is done.
-    fn next(&self) -> Option<Job> {
+    fn next(&self, progress: &Progress) -> Option<Job> {
         let mut state = self.lock();
         loop {
             let job = if state.served_first && !state.later.is_empty() {
@@ -167,17 +167,19 @@ impl Lines {
             if job.is_some() || state.is_closed {
                 return job;
             }
+            progress.set_idle(true);
             state = self
                 .arrived
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            progress.set_idle(false);
         }
     }
 }
 
 fn serve(db: &mut Connection, lines: &Lines, progress: &Progress, options: &StoreOptions) {
     let clock = &options.clock;
-    while let Some(job) = lines.next() {
+    while let Some(job) = lines.next(progress) {
         let run = AssertUnwindSafe(|| {
             job(&mut Conn::Sqlite {
                 db,
