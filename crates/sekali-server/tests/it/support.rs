@@ -1,7 +1,7 @@
 //! A running server, the requests that go to it, and the sources it is configured with.
 //!
-//! `server` starts and ends the process, `hook` signs and sends, `connection` speaks HTTP byte by byte so that a test
-//! can also speak it wrongly, `config` holds the sources that most tests use.
+//! `start` lays the folder out and starts the process, `server` is that process, `hook` signs and sends, `connection`
+//! speaks HTTP byte by byte so that a test can also speak it wrongly, `config` holds the sources that most tests use.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,15 @@ mod config;
 mod connection;
 mod hook;
 mod server;
+mod start;
 
 pub(crate) use config::{
     ORDERS, ORDERS_SECRET, RESEARCH, RESEARCH_SECRET, SCHEMA, order, orders_with,
 };
 pub(crate) use connection::{Connection, Reply};
 pub(crate) use hook::{Hook, hook, research_hook};
-pub(crate) use server::{Server, Start};
+pub(crate) use server::Server;
+pub(crate) use start::Start;
 
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
