@@ -1,45 +1,74 @@
 //! Proves who sent a webhook: signature schemes as data, pure and synchronous.
 //!
-//! A [`Scheme`] says what a provider signs and where it puts the signature, a [`Check`] holds one
-//! request against it, and only a [`Verified`] comes out of that. The crate also has the strict
-//! [`json`] reader which the rest of the system takes ids and versions from. It does no input or
-//! output, keeps no state, and never looks at a clock: now is an argument.
+//! A [`Scheme`] says what a provider signs and where it puts the signature, a [`Preset`] everything about a
+//! provider, a [`Prover`] holds requests against the schemes of one source, and only a [`Verified`] comes out
+//! of that. A [`View`] reads ids and times out of it, with the strict [`json`] reader underneath. The crate does
+//! no input or output, keeps no state, and never looks at a clock: now is an argument, and keys that have to be
+//! fetched are asked for ([`KeyDocuments`]).
 //!
 //! ```
 //! use bytes::Bytes;
-//! use http::HeaderMap;
-//! use sekali_verify::{Check, Scheme, Secret, Window};
+//! use sekali_verify::{NoDocuments, Preset, Prove, Prover, Request, Secret, Settings, Window};
 //!
-//! let scheme = Scheme::preset("timestamped").ok_or("no such preset")?;
-//! let secret = Secret::new("a-secret-that-both-sides-know")?;
+//! let github = Preset::find("github").ok_or("no such preset")?;
+//! let secrets = [Secret::new("a-secret-that-both-sides-know")?];
+//! let window = Window { past_ms: 300_000, future_ms: 300_000 };
+//! let prover = Prover::new(&github.schemes, &secrets, Settings::default(), window)?;
 //! let now_ms = 1_767_225_600_000;
 //!
 //! // The sender.
-//! let body = Bytes::from_static(br#"{"event_id":"evt_1"}"#);
-//! let headers: HeaderMap = scheme.sign(&secret, &body, now_ms).into_iter().collect();
+//! let body = Bytes::from_static(br#"{"action":"opened"}"#);
+//! let headers = prover.sign(&body, now_ms)?;
 //!
 //! // The receiver.
-//! let window = Window { past_ms: 300_000, future_ms: 300_000 };
-//! let check = Check { scheme, secrets: &[secret], window, now_ms };
-//! let verified = check.verify(&headers, body)?;
-//! assert_eq!(verified.drift_ms(), Some(0));
+//! let verified = prover.verify(&Request::post(&headers, &body), now_ms, &NoDocuments)?;
+//! assert!(verified.covers_whole_body());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod batch;
+mod handshake;
 pub mod json;
+mod jwt;
+mod key;
+mod map;
+mod outside;
+mod place;
 mod preset;
+mod prover;
 mod rejection;
+mod request;
+mod scene;
 mod scheme;
 mod secret;
+mod settings;
 mod sign;
 mod signature;
-mod signed;
+mod span;
+mod times;
 mod timestamp;
 mod verify;
+mod view;
 
+pub use batch::{Element, MAX_ELEMENTS, Pattern, TooManyElements, elements};
+pub use handshake::{Handshake, Reply};
 pub use json::{Ambiguous, Json, JsonError, Pointer, PointerError, Text};
+pub use map::{EventIds, Map, TimeOffset, VersionIs};
+pub use outside::{KeyDocument, KeyDocuments, NoDocuments, is_allowed};
+pub use place::{OneOrMany, Path, PathStep, Piece, Place, Places};
+pub use preset::{AnswerRules, Preset, Retries, RetryTimestamp, SettingRule, Unusable, Vectors, signs_places};
+pub use prover::{Prover, CannotProve};
 pub use rejection::{Rejection, SignatureProblem, TimestampProblem};
-pub use scheme::{Algorithm, Encoding, KeyForm, Part, Place, Scheme, Signature, Time, TimeUnit};
+pub use request::Request;
+pub use scheme::{
+    Algorithm, Condition, Coverage, Encoding, Entries, JwtRules, KeyForm, KeyUrl, OutsideKeys, Part,
+    Scheme, Signature, Spot, Time, TimeUnit,
+};
 pub use secret::{Secret, WeakSecret};
+pub use settings::Settings;
+pub use sign::{CannotSign, Outgoing};
+pub use span::Span;
+pub use times::{NumberUnit, parse_any, parse_time};
 pub use timestamp::{StaleReason, Window};
-pub use verify::{Check, Stale, Verified};
+pub use verify::{Proof, Prove, Stale, Verified};
+pub use view::{Decode, DocumentField, InnerPlace, Opening, Scalar, Unreadable, View};

@@ -1,70 +1,219 @@
-//! The schemes that come with the crate, each a text file under `presets/`.
+//! The providers that come with the crate, each a text file under `presets/`.
 //!
-//! Presets are data in the language of [`Scheme`]; no preset has code of its own.
+//! A preset is data in the language of `docs/guide/own-provider.md`; no preset has code of its own. What
+//! it must state, down to the test vectors that check it, is in its type: a file without it cannot be read.
 
-use std::sync::LazyLock;
+use std::collections::BTreeMap;
 
-use crate::scheme::Scheme;
+use serde::Deserialize;
 
-/// The preset with a signed time.
-const TIMESTAMPED: &str = "timestamped";
+use crate::batch::Pattern;
+use crate::handshake::Handshake;
+use crate::json::Pointer;
+use crate::map::Map;
+use crate::place::{Place, Places};
+use crate::scheme::{Coverage, Scheme};
+use crate::sign::can_sign;
+use crate::span::Span;
 
-/// The preset that signs the raw body and nothing else.
-const BODY_HMAC: &str = "body-hmac";
+mod files;
+mod generic;
 
-static NAMES: [&str; 2] = [TIMESTAMPED, BODY_HMAC];
+use files::FILES;
 
-/// In the order of `NAMES`.
-static SCHEMES: LazyLock<[Scheme; 2]> = LazyLock::new(|| {
-    [
-        include_str!("presets/timestamped.toml"),
-        include_str!("presets/body-hmac.toml"),
-    ]
-    .map(|text| toml::from_str(text).expect("a test reads every preset"))
-});
+/// Everything that is known about a provider.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// The name by which it is configured.
+    #[serde(skip)]
+    pub name: &'static str,
+    /// The provider's own name.
+    pub title: String,
+    /// Where its rules were seen.
+    pub confirmed: Vec<String>,
+    /// What rests on general knowledge only.
+    pub unconfirmed: Vec<String>,
+    /// What the signature covers.
+    pub covers: Coverage,
+    /// What may change without the signature showing it.
+    #[serde(default)]
+    pub uncovered: Vec<String>,
+    /// Known limits of its ids, entities and order.
+    pub limits: Vec<String>,
+    /// Whether the event id is part of what is signed.
+    pub id_signed: bool,
+    /// Whether the replay guard is on.
+    pub replay_guard: bool,
+    /// What the operator puts into `secrets`.
+    pub secret: String,
+    /// How old a signed time may be.
+    pub tolerance: Option<Span>,
+    /// How far ahead a signed time may be.
+    pub tolerance_future: Option<Span>,
+    /// What a signed delivery that does not fit the mapping leads to.
+    pub unusable: Unusable,
+    /// Places in the body that may differ between deliveries of one event.
+    pub volatile: Vec<Pointer>,
+    /// Event types from the lowest to the highest rank at equal times.
+    pub rank: Vec<String>,
+    /// Where the elements of a batch stand.
+    #[serde(default)]
+    pub batch: Vec<Pattern>,
+    /// How it repeats deliveries.
+    pub retries: Retries,
+    /// The test vectors that check it.
+    pub vectors: Vectors,
+    /// The values that can or must be configured beside the secrets.
+    #[serde(default)]
+    pub settings: BTreeMap<String, SettingRule>,
+    /// How it signs.
+    #[serde(rename = "scheme")]
+    pub schemes: Vec<Scheme>,
+    /// What it asks beside sending events.
+    #[serde(default, rename = "handshake")]
+    pub handshakes: Vec<Handshake>,
+    /// How its payload is read.
+    pub map: Map,
+    /// What it wants to hear.
+    #[serde(default)]
+    pub answer: AnswerRules,
+}
 
-impl Scheme {
-    /// Finds a built-in scheme by its name.
-    pub fn preset(name: &str) -> Option<&'static Self> {
-        let index = NAMES.iter().position(|known| *known == name)?;
-        Some(&SCHEMES[index])
-    }
+/// What a signed delivery that does not fit the mapping leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unusable {
+    /// It is answered 400.
+    #[default]
+    Refuse,
+    /// It is accepted, and stands in the inbox as ignored or dead letter with the reason.
+    Store,
+}
 
-    /// Lists the names of the built-in schemes.
-    pub fn presets() -> &'static [&'static str] {
-        &NAMES
-    }
+/// How a provider repeats deliveries that were not answered with success.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retries {
+    /// The delays, as far as they are known.
+    pub schedule: String,
+    /// For how long it goes on: a span, `none` or `unknown`.
+    pub window: String,
+    /// Whether a repetition has a new signed time.
+    pub timestamp: RetryTimestamp,
+}
 
-    /// Makes the scheme `timestamped`: HMAC-SHA256 over timestamp, dot and raw body.
-    pub fn standard() -> Self {
-        let [timestamped, _] = &*SCHEMES;
-        timestamped.clone()
-    }
+/// Whether a repetition has a new signed time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryTimestamp {
+    /// It is signed anew.
+    Fresh,
+    /// It carries the time of the first try.
+    Original,
+    /// No time is signed.
+    None,
+    /// Nobody said.
+    Unknown,
+}
 
-    /// Makes the scheme `body-hmac`: HMAC-SHA256 over the raw body, without a time.
-    pub fn body_only() -> Self {
-        let [_, body_hmac] = &*SCHEMES;
-        body_hmac.clone()
+impl RetryTimestamp {
+    /// Gives the word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Original => "original",
+            Self::None => "none is signed",
+            Self::Unknown => "unknown",
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The test vectors that check a preset.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vectors {
+    /// The one that checks what is read out of an event.
+    pub id: String,
+    /// The one that must be refused.
+    pub refusal: String,
+}
 
-    #[test]
-    fn every_preset_is_readable() {
-        for name in Scheme::presets() {
-            assert!(Scheme::preset(name).is_some(), "{name}");
-        }
-        assert!(Scheme::preset("nobody").is_none());
+/// A value that is configured beside the secrets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettingRule {
+    /// What it is.
+    pub about: String,
+    /// Whether it can be left out.
+    #[serde(default)]
+    pub optional: bool,
+    /// Whether it is a secret, given as `env:NAME` or `file:PATH`.
+    #[serde(default)]
+    pub secret: bool,
+    /// What it is where nothing is configured.
+    pub default: Option<String>,
+}
+
+/// What a provider wants to hear.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnswerRules {
+    /// The status code of success.
+    pub status: Option<u16>,
+    /// The body of success.
+    pub body: Option<String>,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// The status code for a known id with other content: that of success, or 409.
+    pub inconsistent: Option<u16>,
+    /// The status code for a missing or wrong signature.
+    pub refused: Option<u16>,
+    /// The body that goes with it.
+    pub refused_body: Option<String>,
+    /// The status code for a delivery that cannot be stored.
+    pub malformed: Option<u16>,
+    /// How long the provider waits.
+    pub deadline: Option<Span>,
+}
+
+impl Preset {
+    /// Finds a preset by its name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let file = FILES.iter().find(|file| file.name == name)?;
+        Some(file.read())
     }
 
-    #[test]
-    fn names_and_schemes_stand_in_the_same_order() {
-        assert_eq!(Scheme::preset(TIMESTAMPED), Some(&Scheme::standard()));
-        assert_eq!(Scheme::preset(BODY_HMAC), Some(&Scheme::body_only()));
-        assert!(Scheme::standard().signs_time());
-        assert!(!Scheme::body_only().signs_time());
+    /// Lists the names of all presets, in alphabetical order.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        FILES.iter().map(|file| file.name)
     }
+
+    /// Reads all presets.
+    pub fn all() -> impl Iterator<Item = &'static Self> {
+        FILES.iter().map(files::File::read)
+    }
+
+    /// Tells whether the event id is part of what is signed, whichever scheme proves it.
+    pub fn signs_ids(&self) -> bool {
+        let ids = self.map.event_id.as_ref().map_or(&[][..], |ids| ids.places());
+        signs_places(&self.schemes, ids)
+    }
+
+    /// Tells whether a receiver's secret is enough to sign like the provider.
+    pub fn can_sign(&self) -> bool {
+        can_sign(&self.schemes)
+    }
+}
+
+/// Tells whether every one of the places is part of what each of the schemes signs.
+///
+/// The hash of a body is not asked: where it stands in for an id there is nothing else.
+pub fn signs_places(schemes: &[Scheme], places: &[Place]) -> bool {
+    let places = Places(places.to_vec());
+    let is_signed = |place: &Place| match place {
+        Place::Literal(_) | Place::HashBody => true,
+        place => schemes.iter().all(|scheme| scheme.signs_place(place)),
+    };
+    places.all().all(is_signed)
 }

@@ -5,6 +5,7 @@
 
 use thiserror::Error;
 
+use crate::outside::KeyDocument;
 use crate::verify::Stale;
 
 /// The outcome of a check that does not end in a verified request.
@@ -19,6 +20,9 @@ pub enum Rejection {
     /// Says that the signature is genuine, but too old or from the future.
     #[error(transparent)]
     Stale(#[from] Stale),
+    /// Says that a key document is needed first; whoever fetches it asks again.
+    #[error("the key at {} is needed first", .0.url)]
+    KeyNeeded(Box<KeyDocument>),
 }
 
 impl Rejection {
@@ -28,6 +32,7 @@ impl Rejection {
             Self::Signature(problem) => problem.code(),
             Self::Timestamp(problem) => problem.code(),
             Self::Stale(stale) => stale.reason().code(),
+            Self::KeyNeeded(_) => "key_needed",
         }
     }
 }
@@ -48,6 +53,9 @@ pub enum SignatureProblem {
     /// Says that there are more entries than are ever looked at.
     #[error("there are more signatures than are looked at")]
     TooMany,
+    /// Says that the key is not one that the source allows.
+    #[error("the key or its address is not one that the source allows")]
+    UntrustedKey,
 }
 
 impl SignatureProblem {
@@ -58,6 +66,7 @@ impl SignatureProblem {
             Self::Malformed => "signature_malformed",
             Self::WrongSignature => "signature_wrong",
             Self::TooMany => "signature_too_many",
+            Self::UntrustedKey => "signature_untrusted_key",
         }
     }
 }
@@ -69,6 +78,9 @@ pub enum TimestampProblem {
     /// Says that the text is something else than decimal digits.
     #[error("the timestamp is not a plain decimal number")]
     NotANumber,
+    /// Says that the text is no date and time with an offset.
+    #[error("the timestamp is no RFC 3339 time with an offset")]
+    NotATime,
     /// Says that the number would be near to now in another unit.
     #[error(
         "the timestamp looks like another unit than the source's (seconds, milliseconds, microseconds)"
@@ -87,6 +99,7 @@ impl TimestampProblem {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotANumber => "timestamp_not_a_number",
+            Self::NotATime => "timestamp_not_a_time",
             Self::Unit => "timestamp_unit",
             Self::OutOfRange => "timestamp_out_of_range",
             Self::Repeated => "timestamp_repeated",

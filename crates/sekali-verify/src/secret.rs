@@ -1,26 +1,23 @@
-//! Secrets that are shared with a sender.
+//! Secrets that are shared with a sender, and public keys that stand in their place.
 //!
-//! A secret is judged once, when it is made; after that only its keyed state and a fingerprint are
-//! kept. This module does not read files or the environment.
+//! A secret is judged once, when it is made. What a scheme makes of it is the key ([`crate::key`]);
+//! this module does not read files or the environment, and nothing of a secret is ever printed.
 
 use std::fmt;
+use std::sync::Arc;
 
-use hmac::{Hmac, KeyInit};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 use thiserror::Error;
-
-use crate::scheme::{Algorithm, KeyForm, Scheme};
 
 /// The shortest secret that is accepted; anything below can be tried out in a day.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// A shared secret, ready for use and never printed.
+/// A shared secret or a public key, never printed.
 #[derive(Clone)]
 pub struct Secret {
-    // The state after the key went in: hashing the key again for each request would cost more
-    // than a small body does.
-    keyed: Hmac<Sha256>,
-    fingerprint: [u8; 4],
+    text: Arc<[u8]>,
+    until_ms: Option<i64>,
 }
 
 impl Secret {
@@ -38,29 +35,51 @@ impl Secret {
                 return Err(WeakSecret::OuterBlanks);
             }
             _ if key.len() < MIN_SECRET_BYTES => return Err(WeakSecret::TooShort),
-            _ => {}
+            _ => Ok(Self::of_any_length(key)),
         }
-        let digest: [u8; 32] = Sha256::digest(key).into();
-        let [a, b, c, d, ..] = digest;
-        let keyed = Hmac::new_from_slice(key).expect("HMAC takes keys of any length");
-        Ok(Self {
-            keyed,
-            fingerprint: [a, b, c, d],
-        })
+    }
+
+    /// Makes a secret without judging it, for the published examples of providers.
+    #[doc(hidden)]
+    pub fn of_any_length(text: &[u8]) -> Self {
+        Self {
+            text: text.into(),
+            until_ms: None,
+        }
+    }
+
+    /// Lets the secret count only before a time, in milliseconds since 1970.
+    pub fn until(self, until_ms: Option<i64>) -> Self {
+        Self { until_ms, ..self }
     }
 
     /// Gives eight hexadecimal digits that tell secrets apart in a log without showing them.
     pub fn fingerprint(&self) -> String {
-        hex::encode(self.fingerprint)
+        let digest: [u8; 32] = Sha256::digest(&self.text).into();
+        hex::encode(&digest[..4])
     }
 
-    /// Starts the signature of one text.
-    pub(crate) fn start(&self, scheme: &Scheme) -> Hmac<Sha256> {
-        match (scheme.algorithm, scheme.key) {
-            (Algorithm::HmacSha256, KeyForm::Text) => self.keyed.clone(),
-        }
+    pub(crate) fn counts_at(&self, now_ms: i64) -> bool {
+        self.until_ms.is_none_or(|until_ms| now_ms < until_ms)
+    }
+
+    /// Gives the bytes to somebody who asked for them; never for a log.
+    pub fn reveal(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.text
     }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.until_ms == other.until_ms && bool::from(self.text.ct_eq(&other.text))
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

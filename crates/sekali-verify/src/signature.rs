@@ -1,166 +1,110 @@
-//! Finds the signatures in a request and compares them.
+//! Finds the signatures in a request and decodes them.
 //!
-//! Works on the bytes of header values, with a fixed number of entries and no allocation. It does
-//! not know what is signed.
+//! Works on the bytes of values, with a bounded number of entries. It does not know what is signed.
 
-use hmac::Hmac;
-use hmac::digest::CtOutput;
-use http::HeaderMap;
-use sha2::Sha256;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
+use crate::key::decode_base64;
 use crate::rejection::SignatureProblem;
-use crate::scheme::{Encoding, Place, Signature};
+use crate::scheme::{Algorithm, Encoding, Entries, Signature, Spot};
+use crate::scene::Scene;
 
 /// Rotation needs two entries, a few versions side by side some more; beyond that it is an attack.
 const MAX_ENTRIES: usize = 16;
 
-const DIGEST_BYTES: usize = 32;
+/// DocuSign numbers its headers up to 100, one for each active key.
+const MAX_NUMBERED: usize = 100;
 
-/// The well-formed signatures of one request.
-pub(crate) struct Candidates {
-    decoded: [[u8; DIGEST_BYTES]; MAX_ENTRIES],
-    len: usize,
-}
-
-impl Candidates {
-    /// Collects the signatures out of all values of the scheme's header.
-    pub(crate) fn find(
-        signature: &Signature,
-        headers: &HeaderMap,
-    ) -> Result<Self, SignatureProblem> {
-        let mut found = Self {
-            decoded: [[0; DIGEST_BYTES]; MAX_ENTRIES],
-            len: 0,
-        };
-        let mut seen = 0;
-        let mut is_missing = true;
-        for value in headers.get_all(signature.place.header()) {
-            is_missing = false;
-            for entry in entries(&signature.place, value.as_bytes()) {
-                seen += 1;
-                if seen > MAX_ENTRIES {
-                    return Err(SignatureProblem::TooMany);
-                }
-                found.take(signature, entry);
+/// Collects the well-formed signatures of one request.
+pub(crate) fn find(
+    scene: &Scene<'_, '_>,
+    signature: &Signature,
+    label: &str,
+    algorithm: Algorithm,
+) -> Result<Vec<Vec<u8>>, SignatureProblem> {
+    let limit = match signature.spot {
+        Spot::Numbered(_) => MAX_NUMBERED,
+        _ => MAX_ENTRIES,
+    };
+    let mut found = Vec::with_capacity(1);
+    let (mut seen, mut is_missing) = (0, true);
+    for value in scene.values(&signature.spot)? {
+        // A blank value is as good as none.
+        is_missing &= value.trim_ascii().is_empty();
+        for entry in entries(&signature.entries, &value) {
+            seen += 1;
+            if seen > limit {
+                return Err(SignatureProblem::TooMany);
             }
-        }
-        match found.len {
-            _ if is_missing => Err(SignatureProblem::Missing),
-            0 => Err(SignatureProblem::Malformed),
-            _ => Ok(found),
+            let text = unlabelled(entry, label, signature.entries.label_optional);
+            found.extend(text.and_then(|text| decode(signature.encoding, algorithm, text)));
         }
     }
-
-    /// Tells whether one of the signatures is the expected one, in constant time for each.
-    pub(crate) fn contain(&self, expected: &CtOutput<Hmac<Sha256>>) -> bool {
-        self.decoded[..self.len]
-            .iter()
-            .any(|bytes| *expected == CtOutput::new((*bytes).into()))
-    }
-
-    /// Entries with another label or of another length are passed over, whatever they hold.
-    fn take(&mut self, signature: &Signature, entry: &[u8]) {
-        let Some(text) = entry.strip_prefix(signature.place.label().as_bytes()) else {
-            return;
-        };
-        let slot = &mut self.decoded[self.len];
-        let is_decoded = match signature.encoding {
-            Encoding::Hex => hex::decode_to_slice(text, slot).is_ok(),
-        };
-        self.len += usize::from(is_decoded);
+    match found.len() {
+        _ if is_missing => Err(SignatureProblem::Missing),
+        0 => Err(SignatureProblem::Malformed),
+        _ => Ok(found),
     }
 }
 
-fn entries<'a>(place: &Place, value: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let is_list = matches!(place, Place::Labelled { .. });
-    let is_separator = move |byte: &u8| is_list && matches!(byte, b',' | b' ' | b'\t');
+/// Finds the one text behind a label, such as the `t` of `t=1,v1=…`.
+pub(crate) fn labelled<'v>(entries_of: &Entries, value: &'v [u8]) -> Option<&'v [u8]> {
+    let mut texts =
+        entries(entries_of, value).filter_map(|entry| unlabelled(entry, &entries_of.label, false));
+    match (texts.next(), texts.next()) {
+        (Some(text), None) => Some(text),
+        _ => None,
+    }
+}
+
+fn entries<'v>(entries: &Entries, value: &'v [u8]) -> impl Iterator<Item = &'v [u8]> {
+    let is_separator = move |byte: &u8| entries.separator.as_bytes().contains(byte);
     value
         .split(is_separator)
         .map(<[u8]>::trim_ascii)
         .filter(|entry| !entry.is_empty())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scheme::Scheme;
-    use http::HeaderValue;
-
-    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
-
-    fn count(scheme: &Scheme, values: &[&str]) -> Result<usize, SignatureProblem> {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
-            headers.append(scheme.signature.place.header(), value);
-        }
-        Candidates::find(&scheme.signature, &headers).map(|found| found.len)
+/// Entries with another label are passed over, whatever they hold.
+fn unlabelled<'v>(entry: &'v [u8], label: &str, is_optional: bool) -> Option<&'v [u8]> {
+    let label = label.as_bytes();
+    let (front, text) = match entry.split_at_checked(label.len()) {
+        Some(split) => split,
+        None => return is_optional.then_some(entry),
+    };
+    // The names of HTTP's own authentication schemes have no case (RFC 9110 §11.1).
+    let is_labelled = match label.last() {
+        Some(b' ') => front.eq_ignore_ascii_case(label),
+        _ => front == label,
+    };
+    match is_labelled {
+        true => Some(text),
+        false => is_optional.then_some(entry),
     }
+}
 
-    #[test]
-    fn entries_of_all_values_count() {
-        let scheme = Scheme::standard();
-        for list in [
-            "v1=A,v1=A",
-            "v1=A, v1=A",
-            "v1=A v1=A",
-            " v1=A ,\tv1=A ",
-            "v0=A,v1=A,v1=A",
-        ] {
-            assert_eq!(count(&scheme, &[&list.replace('A', A)]), Ok(2), "{list}");
-        }
-        let one = format!("v1={A}");
-        assert_eq!(count(&scheme, &[&one, "v1=bad", &one]), Ok(2));
-    }
+/// Texts of another form or length are no signatures.
+fn decode(encoding: Encoding, algorithm: Algorithm, text: &[u8]) -> Option<Vec<u8>> {
+    let bytes = match encoding {
+        Encoding::Hex => hex::decode(text).ok()?,
+        Encoding::Base64 => decode_base64(text)?,
+        Encoding::Base64url => BASE64_URL_SAFE_NO_PAD.decode(text).ok()?,
+        Encoding::Text => text.to_vec(),
+    };
+    let has_length = match algorithm.signature_bytes() {
+        Some(len) => bytes.len() == len,
+        None => !bytes.is_empty(),
+    };
+    has_length.then_some(bytes)
+}
 
-    #[test]
-    fn absent_and_unusable_differ() {
-        let scheme = Scheme::standard();
-        assert_eq!(count(&scheme, &[]), Err(SignatureProblem::Missing));
-        for list in [
-            "", "v1=", "v1=abc", "A", "v0=A", "V1=A", "sha256=A", "v1=Aa", "v1= A", ",, ,",
-        ] {
-            let list = list.replace('A', A);
-            assert_eq!(
-                count(&scheme, &[&list]),
-                Err(SignatureProblem::Malformed),
-                "{list}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_plain_header_is_one_signature() {
-        let scheme = Scheme::body_only();
-        assert_eq!(count(&scheme, &[A]), Ok(1));
-        assert_eq!(
-            count(&scheme, &[&format!("  {}  ", A.to_uppercase())]),
-            Ok(1)
-        );
-        assert_eq!(
-            count(&scheme, &[&format!("{A},{A}")]),
-            Err(SignatureProblem::Malformed)
-        );
-    }
-
-    #[test]
-    fn the_number_of_entries_is_limited() {
-        let scheme = Scheme::standard();
-        let one = format!("v1={A},");
-        assert_eq!(count(&scheme, &[&one.repeat(16)]), Ok(16));
-        assert_eq!(
-            count(&scheme, &[&one.repeat(16), &one]),
-            Err(SignatureProblem::TooMany)
-        );
-        assert_eq!(
-            count(&scheme, &[&"v1=00,".repeat(10_000)]),
-            Err(SignatureProblem::TooMany)
-        );
-    }
-
-    #[test]
-    fn good_entries_may_fill_the_list_with_bad_ones_behind() {
-        let full = format!("{}v1=00", format!("v1={A},").repeat(15));
-        assert_eq!(count(&Scheme::standard(), &[&full]), Ok(15));
+/// Writes a signature's bytes.
+pub(crate) fn encode(encoding: Encoding, bytes: &[u8]) -> Vec<u8> {
+    match encoding {
+        Encoding::Hex => hex::encode(bytes).into_bytes(),
+        Encoding::Base64 => base64::prelude::BASE64_STANDARD.encode(bytes).into_bytes(),
+        Encoding::Base64url => BASE64_URL_SAFE_NO_PAD.encode(bytes).into_bytes(),
+        Encoding::Text => bytes.to_vec(),
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::rejection::TimestampProblem;
 use crate::scheme::TimeUnit;
+use crate::times::parse_time;
 
 /// Longer numbers are no time in any unit, and these still fit into 64 bits.
 const MAX_DIGITS: usize = 18;
@@ -67,12 +68,12 @@ pub(crate) fn read(
     window: Window,
     now_ms: i64,
 ) -> Result<Reading, TimestampProblem> {
-    let number = digits(text)?;
     let now = i128::from(now_ms);
     // 128 bits: no product of 18 digits and a unit, and no difference to now, can overflow.
-    let signed_at = match unit {
-        TimeUnit::UnixSeconds => number * 1000,
-        TimeUnit::UnixMillis => number,
+    let (signed_at, number) = match unit {
+        TimeUnit::UnixSeconds => digits(text).map(|number| (number * 1000, Some(number)))?,
+        TimeUnit::UnixMillis => digits(text).map(|number| (number, Some(number)))?,
+        TimeUnit::Rfc3339 => (written(text)?, None),
     };
     let drift = now - signed_at;
     let stale = if drift > i128::from(window.past_ms) {
@@ -82,7 +83,8 @@ pub(crate) fn read(
     } else {
         None
     };
-    if stale.is_some() && drift.abs() > PLAUSIBLE_MS && fits_another_unit(number, now) {
+    let seems_other = |number| fits_another_unit(number, now);
+    if stale.is_some() && drift.abs() > PLAUSIBLE_MS && number.is_some_and(seems_other) {
         return Err(TimestampProblem::Unit);
     }
     let signed_at_ms = i64::try_from(signed_at).map_err(|_| TimestampProblem::OutOfRange)?;
@@ -91,6 +93,21 @@ pub(crate) fn read(
         drift_ms: now_ms.saturating_sub(signed_at_ms),
         stale,
     })
+}
+
+/// Tells whether a text is a time at all, before it is known whether anybody signed it.
+pub(crate) fn is_readable(text: &[u8], unit: TimeUnit) -> bool {
+    match unit {
+        TimeUnit::UnixSeconds | TimeUnit::UnixMillis => digits(text).is_ok(),
+        TimeUnit::Rfc3339 => written(text).is_ok(),
+    }
+}
+
+fn written(text: &[u8]) -> Result<i128, TimestampProblem> {
+    let nanos = std::str::from_utf8(text).ok().and_then(parse_time);
+    nanos
+        .map(|nanos| i128::from(nanos.div_euclid(1_000_000)))
+        .ok_or(TimestampProblem::NotATime)
 }
 
 fn digits(text: &[u8]) -> Result<i128, TimestampProblem> {
@@ -156,6 +173,15 @@ mod tests {
         ] {
             assert_eq!(seconds(text), Err(TimestampProblem::NotANumber), "{text:?}");
         }
+    }
+
+    #[test]
+    fn written_times_are_read_to_the_millisecond() {
+        let at = |text: &str| read(text.as_bytes(), TimeUnit::Rfc3339, WINDOW, NOW);
+        assert_eq!(at("2025-12-31T23:59:59.9994Z").unwrap().drift_ms, 1);
+        assert_eq!(at("2026-01-01T07:00:00+07:00").unwrap().drift_ms, 0);
+        assert_eq!(at("2026-01-01T00:00:00"), Err(TimestampProblem::NotATime));
+        assert_eq!(at("1767225600"), Err(TimestampProblem::NotATime));
     }
 
     #[test]

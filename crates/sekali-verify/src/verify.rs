@@ -1,155 +1,147 @@
-//! Holds a request against its scheme: the signature first, then the time.
+//! Holds a request against the schemes of its source: the signature first, then the time.
 //!
 //! Only this module makes a [`Verified`], so whoever has one has proof. It works on the bytes
-//! that were received and never on a re-printed form, and it neither parses nor stores the body.
+//! that were received and never on a re-printed form, and it does not store the body. A scheme that is
+//! no data can be written in Rust as a [`Prove`].
 
 use std::fmt;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use hmac::Mac;
-use http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::rejection::{Rejection, SignatureProblem, TimestampProblem};
-use crate::scheme::{Part, Scheme};
-use crate::secret::Secret;
-use crate::signature::Candidates;
-use crate::signed::SignedText;
-use crate::timestamp::{self, Reading, StaleReason, Window};
+use crate::outside::KeyDocuments;
+use crate::rejection::Rejection;
+use crate::request::Request;
+use crate::scheme::Coverage;
+use crate::timestamp::{Reading, StaleReason};
 
-/// Everything that a request is held against.
-#[derive(Clone, Copy, Debug)]
-pub struct Check<'a> {
-    /// The sender's scheme.
-    pub scheme: &'a Scheme,
-    /// The active secrets; one that fits is enough, and none at all verifies nothing.
-    pub secrets: &'a [Secret],
-    /// The tolerated distance of a signed time.
-    pub window: Window,
-    /// The receiver's time, in milliseconds since 1970.
-    pub now_ms: i64,
-}
+/// Proves who sent a request; [`crate::Prover`] does it for schemes that are data.
+pub trait Prove: Send + Sync + fmt::Debug {
+    /// Holds a request against everything that its sender must know, at a time in milliseconds since 1970.
+    fn prove(
+        &self,
+        request: &Request<'_>,
+        now_ms: i64,
+        documents: &dyn KeyDocuments,
+    ) -> Result<Proof, Rejection>;
 
-impl Check<'_> {
-    /// Proves that the holder of a secret signed this body, and did so inside of the window.
-    pub fn verify(&self, headers: &HeaderMap, body: Bytes) -> Result<Verified, Rejection> {
-        let candidates = Candidates::find(&self.scheme.signature, headers)?;
-        let signed = SignedText {
-            timestamp: self.timestamp(headers)?,
-            parts: self.parts(),
-            body,
-        };
-        if !self.is_genuine(&candidates, &signed) {
-            return Err(SignatureProblem::WrongSignature.into());
-        }
-        let reading = self.read_time(headers, &signed)?;
-        match reading.and_then(|reading| Some((reading, reading.stale?))) {
+    /// Tells what the proof covers.
+    fn coverage(&self) -> Coverage;
+
+    /// Tells whether a time is part of what is proven.
+    fn signs_time(&self) -> bool;
+
+    /// Verifies a request.
+    fn verify(
+        &self,
+        request: &Request<'_>,
+        now_ms: i64,
+        documents: &dyn KeyDocuments,
+    ) -> Result<Verified, Rejection> {
+        let proof = self.prove(request, now_ms, documents)?;
+        match proof.reading.and_then(|reading| Some((reading, reading.stale?))) {
             Some((reading, reason)) => Err(Stale {
-                body: signed.body,
+                body: request.body.clone(),
                 reading,
                 reason,
             }
             .into()),
-            None => Ok(Verified { signed, reading }),
+            None => Ok(Verified {
+                body: request.body.clone(),
+                proof: Some(proof),
+            }),
+        }
+    }
+}
+
+/// What was proven about a request.
+#[derive(Clone)]
+pub struct Proof {
+    pub(crate) signed: Vec<Bytes>,
+    pub(crate) coverage: Coverage,
+    pub(crate) reading: Option<Reading>,
+}
+
+impl Proof {
+    /// States that these bytes are what the sender signed.
+    pub fn new(signed: Vec<Bytes>, coverage: Coverage) -> Self {
+        Self {
+            signed,
+            coverage,
+            reading: None,
         }
     }
 
-    fn parts(&self) -> Option<Arc<[Part]>> {
-        Some(Arc::clone(&self.scheme.signed))
-    }
-
-    /// A missing timestamp is a missing signature: there is no text that could have been signed.
-    fn timestamp(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, SignatureProblem> {
-        let Some(time) = &self.scheme.time else {
-            return Ok(None);
+    /// States when it was signed, inside of the tolerated window.
+    pub fn signed_at(self, signed_at_ms: i64, now_ms: i64) -> Self {
+        let reading = Reading {
+            signed_at_ms,
+            drift_ms: now_ms.saturating_sub(signed_at_ms),
+            stale: None,
         };
-        let value = headers.get(&time.header).ok_or(SignatureProblem::Missing)?;
-        Ok(Some(value.clone()))
-    }
-
-    fn is_genuine(&self, candidates: &Candidates, signed: &SignedText) -> bool {
-        self.secrets.iter().any(|secret| {
-            let mut mac = secret.start(self.scheme);
-            signed.feed(|bytes| mac.update(bytes));
-            candidates.contain(&mac.finalize())
-        })
-    }
-
-    /// Judged after the signature, so that only its sender learns what is wrong with a time.
-    fn read_time(
-        &self,
-        headers: &HeaderMap,
-        signed: &SignedText,
-    ) -> Result<Option<Reading>, TimestampProblem> {
-        let (Some(time), Some(text)) = (&self.scheme.time, &signed.timestamp) else {
-            return Ok(None);
-        };
-        if headers.get_all(&time.header).iter().nth(1).is_some() {
-            return Err(TimestampProblem::Repeated);
+        Self {
+            reading: Some(reading),
+            ..self
         }
-        timestamp::read(text.as_bytes(), time.unit, self.window, self.now_ms).map(Some)
     }
 }
 
 /// A body whose sender is proven, or whose source is declared to prove nothing.
 pub struct Verified {
-    signed: SignedText,
-    reading: Option<Reading>,
+    body: Bytes,
+    proof: Option<Proof>,
 }
 
 impl Verified {
     /// Wraps the body of a source that is configured to have no signature.
     pub fn unsigned(body: Bytes) -> Self {
-        Self {
-            signed: SignedText {
-                parts: None,
-                timestamp: None,
-                body,
-            },
-            reading: None,
-        }
+        Self { body, proof: None }
     }
 
     /// Gives the body as it was received.
     pub fn body(&self) -> &Bytes {
-        &self.signed.body
+        &self.body
     }
 
     /// Turns into the body as it was received.
     pub fn into_body(self) -> Bytes {
-        self.signed.body
+        self.body
     }
 
     /// Gives the signed time in milliseconds since 1970, where the scheme signs one.
     pub fn signed_at_ms(&self) -> Option<i64> {
-        self.reading.map(|reading| reading.signed_at_ms)
+        Some(self.reading()?.signed_at_ms)
     }
 
     /// Gives how long before now it was signed, where the scheme signs a time.
     pub fn drift_ms(&self) -> Option<i64> {
-        self.reading.map(|reading| reading.drift_ms)
+        Some(self.reading()?.drift_ms)
     }
 
     /// Computes the SHA-256 of exactly the signed bytes; of the body where nothing is signed.
     pub fn signed_digest(&self) -> [u8; 32] {
         let mut digest = Sha256::new();
-        self.signed.feed(|bytes| digest.update(bytes));
+        match &self.proof {
+            Some(proof) => proof.signed.iter().for_each(|piece| digest.update(piece)),
+            None => digest.update(&self.body),
+        }
         digest.finalize().into()
     }
 
     /// Tells whether a signature covers every byte of the body.
     pub fn covers_whole_body(&self) -> bool {
-        self.signed
-            .parts
-            .as_ref()
-            .is_some_and(|parts| parts.contains(&Part::Body))
+        let proof = self.proof.as_ref();
+        proof.is_some_and(|proof| proof.coverage == Coverage::Body)
     }
 
     /// Tells whether there was a signature at all.
     pub fn is_signed(&self) -> bool {
-        self.signed.parts.is_some()
+        self.proof.is_some()
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        self.proof.as_ref()?.reading
     }
 }
 
@@ -157,7 +149,7 @@ impl Verified {
 impl fmt::Debug for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")
-            .field("body_bytes", &self.signed.body.len())
+            .field("body_bytes", &self.body.len())
             .field("is_signed", &self.is_signed())
             .field("signed_at_ms", &self.signed_at_ms())
             .field("drift_ms", &self.drift_ms())
@@ -208,6 +200,12 @@ impl fmt::Debug for Stale {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outside::NoDocuments;
+    use crate::prover::Prover;
+    use crate::scheme::Scheme;
+    use crate::secret::Secret;
+    use crate::settings::Settings;
+    use crate::timestamp::Window;
 
     const NOW: i64 = 1_767_225_600_000;
     const WINDOW: Window = Window {
@@ -216,16 +214,12 @@ mod tests {
     };
 
     fn delivered_at(now_ms: i64) -> Result<Verified, Rejection> {
-        let (scheme, secrets) = (Scheme::standard(), [Secret::new("a-long-secret").unwrap()]);
+        let secrets = [Secret::new("a-long-secret").unwrap()];
         let body = Bytes::from_static(b"{\"private\":1}");
-        let headers = scheme.sign(&secrets[0], &body, NOW).into_iter().collect();
-        Check {
-            scheme: &scheme,
-            secrets: &secrets,
-            window: WINDOW,
-            now_ms,
-        }
-        .verify(&headers, body)
+        let prover =
+            Prover::new(&[Scheme::standard()], &secrets, Settings::default(), WINDOW).unwrap();
+        let headers = prover.sign(&body, NOW).unwrap();
+        prover.verify(&Request::post(&headers, &body), now_ms, &NoDocuments)
     }
 
     #[test]

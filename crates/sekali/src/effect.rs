@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use sekali_verify::Json;
 use serde::{Deserialize, Deserializer};
 
 use crate::identify::Lookup;
@@ -309,11 +308,6 @@ fn unordered(event: &Claimed) -> Option<Reason> {
         (false, None) => Some(Reason::PositionMissing),
         (false, Some(_)) => None,
     }
-}
-
-/// Parses a stored body for planning; a body that is no JSON has no fields.
-pub(crate) fn parse(body: &[u8]) -> Option<Json<'_>> {
-    Json::parse(body).ok()
 }
 
 #[cfg(test)]

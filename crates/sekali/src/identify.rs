@@ -8,7 +8,10 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
-use sekali_verify::{Json, JsonError, Stale, Verified};
+use sekali_verify::{
+    Decode, Element, EventIds, Json, JsonError, Pattern, Place, Places, Request, Stale, Verified, View,
+    elements,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Clock;
@@ -18,32 +21,35 @@ use crate::fingerprint::Fingerprinter;
 use crate::limits::{MAX_KEY_BYTES, MAX_TEXT_BYTES, MAX_URL_BYTES};
 use crate::order::Position;
 use crate::reason::Reason;
-use crate::source::{EventIds, FieldRef, FieldRefs, Source, SourceConfig};
+use crate::source::{Source, SourceConfig};
 use crate::store::VariantRow;
 
 mod usable;
 mod values;
 
 use usable::entry;
-use values::Ids;
+pub use sekali_verify::parse_time;
 pub(crate) use values::Lookup;
-pub use values::parse_time;
+use values::{Ids, Times};
 
 /// How a source's payload is read.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     event_id: EventIds,
-    event_id_same_as: FieldRefs,
-    scope: FieldRefs,
-    event_type: FieldRefs,
-    entity_type: FieldRefs,
-    entity_id: FieldRefs,
-    version: FieldRefs,
-    occurred_at: FieldRefs,
-    delivered_at: FieldRefs,
-    producer: FieldRefs,
-    source_url: FieldRefs,
-    content_hash: FieldRefs,
+    event_id_same_as: Vec<Place>,
+    scope: Vec<Place>,
+    event_type: Vec<Place>,
+    entity_type: Vec<Place>,
+    entity_id: Vec<Place>,
+    version: Vec<Place>,
+    occurred_at: Vec<Place>,
+    delivered_at: Vec<Place>,
+    producer: Vec<Place>,
+    source_url: Vec<Place>,
+    content_hash: Vec<Place>,
+    times: Times,
+    decode: Decode,
+    batch: Vec<Pattern>,
     rank: Vec<String>,
     max_future_ms: i64,
     /// How the fingerprint is made.
@@ -59,11 +65,22 @@ pub struct Refusal {
     pub event_id: Option<String>,
 }
 
+impl Refusal {
+    fn of(reason: Reason) -> Self {
+        Self {
+            reason,
+            event_id: None,
+        }
+    }
+}
+
 /// What the receiver knows beside the delivery itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// The delivery's headers.
     pub headers: &'a HeaderMap,
+    /// The request with its URL, where that is still known.
+    pub url: Option<Request<'a>>,
     /// The present time in milliseconds UTC.
     pub now_ms: i64,
 }
@@ -85,69 +102,101 @@ struct Found<'a> {
 }
 
 impl Mapping {
-    pub(crate) fn build(config: &SourceConfig) -> Result<Self> {
+    pub(crate) fn build(config: &SourceConfig) -> Self {
         let map = config.map.clone();
+        let places = |places: Option<Places>| places.unwrap_or_default().0;
         let max_future = config
             .max_future
             .map_or(std::time::Duration::from_secs(300), Into::into);
-        Ok(Self {
-            event_id: map.event_id,
-            event_id_same_as: map.event_id_same_as,
-            scope: map.scope,
-            event_type: map.event_type,
-            entity_type: map.entity_type,
-            entity_id: map.entity_id,
-            version: map.version,
-            occurred_at: map.occurred_at,
-            delivered_at: map.delivered_at,
-            producer: map.producer,
-            source_url: map.source_url,
-            content_hash: map.content_hash,
-            rank: config.rank.clone(),
+        let volatile = config.volatile.clone().unwrap_or_default();
+        Self {
+            decode: map.decode(),
+            event_id: map.event_id.unwrap_or_default(),
+            event_id_same_as: places(map.event_id_same_as),
+            scope: places(map.scope),
+            event_type: places(map.event_type),
+            entity_type: places(map.entity_type),
+            entity_id: places(map.entity_id),
+            version: places(map.version),
+            occurred_at: places(map.occurred_at),
+            delivered_at: places(map.delivered_at),
+            producer: places(map.producer),
+            source_url: places(map.source_url),
+            content_hash: places(map.content_hash),
+            times: Times {
+                unit: map.time_unit.unwrap_or_default(),
+                offset: map.time_offset.map(|offset| offset.as_str().to_owned()),
+                version_is: map.version_is.unwrap_or_default(),
+            },
+            batch: config.batch.clone().unwrap_or_default(),
+            rank: config.rank.clone().unwrap_or_default(),
             max_future_ms: i64::try_from(max_future.as_millis()).unwrap_or(i64::MAX),
-            fingerprinter: Fingerprinter::new(config.fingerprint, config.volatile.clone()),
-        })
-    }
-
-    /// Tells whether the id comes from a header only, so that the signature of the body does not cover it.
-    pub(crate) fn id_stands_outside_the_body(&self) -> bool {
-        match &self.event_id {
-            EventIds::From(refs) => refs
-                .0
-                .iter()
-                .any(|place| matches!(place, FieldRef::Header(_))),
-            EventIds::Minted => false,
+            fingerprinter: Fingerprinter::new(config.fingerprint, volatile),
         }
     }
 
+    /// Returns the places of the event id.
+    pub(crate) fn id_places(&self) -> &[Place] {
+        self.event_id.places()
+    }
+
+    /// Tells whether a delivery may carry several events.
+    pub(crate) fn has_batches(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
     /// Iterates over the headers that are read.
-    pub(crate) fn headers(&self) -> impl Iterator<Item = &HeaderName> {
-        let id = match &self.event_id {
-            EventIds::From(refs) => refs.0.as_slice(),
-            EventIds::Minted => &[],
-        };
+    pub(crate) fn headers(&self) -> impl Iterator<Item = HeaderName> {
         let lists = [
+            self.event_id.places(),
             &self.event_id_same_as,
             &self.scope,
             &self.event_type,
             &self.entity_type,
             &self.entity_id,
-        ];
-        let more = [
             &self.version,
             &self.occurred_at,
             &self.delivered_at,
             &self.producer,
         ];
-        let refs = lists.into_iter().chain(more).flat_map(|list| list.0.iter());
-        id.iter().chain(refs).filter_map(|place| match place {
-            FieldRef::Header(name) => Some(name),
+        let places = Places(lists.concat());
+        let names = places.all().filter_map(|place| match place {
+            Place::Header(name) | Place::DecodedHeader(name) => Some(name.clone()),
             _ => None,
+        });
+        names.collect::<Vec<_>>().into_iter()
+    }
+
+    /// Looks at a stored event the way it was looked at when it arrived.
+    pub(crate) fn look<T>(
+        &self,
+        headers: &HeaderMap,
+        body: &Bytes,
+        read: impl FnOnce(Lookup<'_>) -> T,
+    ) -> T {
+        let opening = self.decode.open(&Request::post(headers, body));
+        let json = opening.json().ok();
+        let lineage: Vec<&Json<'_>> = json.iter().collect();
+        let view = View::whole(headers, None, &opening, body);
+        self.with_inner(view, &lineage, read)
+    }
+
+    fn with_inner<'v, T>(
+        &self,
+        view: View<'v>,
+        lineage: &'v [&'v Json<'v>],
+        read: impl FnOnce(Lookup<'_>) -> T,
+    ) -> T {
+        let bytes = self.decode.inner_bytes(lineage.last().copied());
+        let inner = bytes.as_deref().and_then(|bytes| Json::parse(bytes).ok());
+        read(Lookup {
+            view: view.with_json(lineage, inner.as_ref()),
+            times: &self.times,
         })
     }
 
     fn has_entity(&self) -> bool {
-        !self.entity_id.0.is_empty()
+        !self.entity_id.is_empty()
     }
 
     fn rank_of(&self, event_type: &str) -> i64 {
@@ -158,22 +207,22 @@ impl Mapping {
     }
 }
 
-/// Identifies the event that a verified delivery carries.
+/// Identifies the events that a verified delivery carries: one, or each element of a batch.
 pub fn identify(
     source: &Source,
     verified: &Verified,
     arrival: Arrival<'_>,
-) -> Result<NewEvent, Refusal> {
+) -> Result<Vec<NewEvent>, Refusal> {
     let replay_key = source.has_replay_guard().then(|| verified.signed_digest());
     read(source, verified.body(), replay_key, arrival)
 }
 
-/// Identifies the event of a delivery outside of the time window, only to look it up among the known ones.
+/// Identifies the events of a delivery outside of the time window, only to look them up among the known ones.
 pub fn identify_late(
     source: &Source,
     stale: &Stale,
     arrival: Arrival<'_>,
-) -> Result<NewEvent, Refusal> {
+) -> Result<Vec<NewEvent>, Refusal> {
     read(source, stale.body(), None, arrival)
 }
 
@@ -187,15 +236,20 @@ pub fn restore(source: &Arc<Source>, variant: &VariantRow, clock: &Clock) -> Res
     let body = Bytes::from(variant.body.clone().ok_or_else(gone)?);
     let headers = crate::headers::read(&variant.headers);
     let received_at = clock.now_ms();
-    let event = read(
-        source,
-        &body,
-        None,
-        Arrival {
-            headers: &headers,
-            now_ms: received_at,
-        },
-    );
+    let arrival = Arrival {
+        headers: &headers,
+        url: None,
+        now_ms: received_at,
+    };
+    // What was kept is one event, also where it was an element of a batch.
+    let event = source.mapping.look(&headers, &body, |lookup| {
+        let known = Known {
+            body: &body,
+            replay_key: None,
+            problem: None,
+        };
+        one(source, lookup, arrival, known)
+    });
     let mut event = event.map_err(|refusal| Error::Conflict {
         problem: refusal.reason.sentence().into(),
     })?;
@@ -211,26 +265,75 @@ pub fn restore(source: &Arc<Source>, variant: &VariantRow, clock: &Clock) -> Res
     })
 }
 
+/// What is known of an event before it is read.
+struct Known<'a> {
+    body: &'a Bytes,
+    replay_key: Option<Hash>,
+    /// Why the body as a whole cannot be read.
+    problem: Option<Reason>,
+}
+
 fn read(
     source: &Source,
     body: &Bytes,
     replay_key: Option<Hash>,
     arrival: Arrival<'_>,
-) -> Result<NewEvent, Refusal> {
-    let json = Json::parse(body);
-    let lookup = Lookup {
-        json: json.as_ref().ok(),
-        headers: arrival.headers,
+) -> Result<Vec<NewEvent>, Refusal> {
+    let mapping = &source.mapping;
+    let request = Request::post(arrival.headers, body);
+    let opening = mapping.decode.open(arrival.url.as_ref().unwrap_or(&request));
+    let json = opening.json();
+    let whole = View::whole(arrival.headers, arrival.url, &opening, body);
+    let found = match &json {
+        Ok(_) if mapping.has_batches() => elements(opening.document(), &mapping.batch)
+            .map_err(|_| Refusal::of(Reason::BatchTooLarge))?,
+        _ => None,
     };
-    let event_id = event_id(&source.mapping, &lookup, &json)?;
+    let (Some(found), Ok(document)) = (found, &json) else {
+        let lineage: Vec<&Json<'_>> = json.iter().collect();
+        let is_json_wanted = !opening.is_no_json_by_right()
+            && (mapping.reads_the_body() || !body.is_empty());
+        let problem = json.as_ref().err().filter(|_| is_json_wanted).map(json_reason);
+        let known = Known {
+            body,
+            replay_key,
+            problem,
+        };
+        let event = mapping.with_inner(whole, &lineage, |lookup| one(source, lookup, arrival, known));
+        return Ok(vec![event?]);
+    };
+    let read = |element: &Element| {
+        let range = element.bytes.clone();
+        let bytes = match mapping.decode.document {
+            None => body.slice(range),
+            Some(_) => Bytes::copy_from_slice(&opening.document()[range]),
+        };
+        let lineage = element.lineage(document);
+        let known = Known {
+            body: &bytes,
+            replay_key: None,
+            problem: None,
+        };
+        let view = whole.of_element(element, &bytes);
+        mapping.with_inner(view, &lineage, |lookup| one(source, lookup, arrival, known))
+    };
+    found.iter().map(read).collect()
+}
+
+fn one(
+    source: &Source,
+    lookup: Lookup<'_>,
+    arrival: Arrival<'_>,
+    known: Known<'_>,
+) -> Result<NewEvent, Refusal> {
+    let (mapping, body) = (&source.mapping, known.body);
+    let event_id = event_id(mapping, &lookup, known.problem)?;
     let refusal = |reason| Refusal {
         reason,
         event_id: Some(event_id.clone()),
     };
-    let mut found = source.mapping.find(lookup);
-    if let (Err(error), true) = (&json, source.mapping.reads_the_body() || !body.is_empty()) {
-        found.problem = Some(json_reason(error));
-    }
+    let mut found = mapping.find(lookup);
+    found.problem = known.problem.or(found.problem);
     found.has_escapes = body.windows(2).any(|pair| pair == b"\\u");
     let entry = entry(source, &found, arrival.now_ms).map_err(refusal)?;
     let event_type = found
@@ -241,7 +344,7 @@ fn read(
     let position = Position {
         version: found.version,
         occurred_at: found.occurred_at,
-        rank: source.mapping.rank_of(&event_type),
+        rank: mapping.rank_of(&event_type),
         event_id: event_id.clone(),
     };
     Ok(NewEvent {
@@ -253,11 +356,8 @@ fn read(
         position,
         provenance: std::mem::take(&mut found.provenance),
         payload_hash,
-        fingerprint: source
-            .mapping
-            .fingerprinter
-            .of(found.lookup.json, payload_hash),
-        replay_key,
+        fingerprint: mapping.fingerprinter.of(lookup.view.json(), payload_hash),
+        replay_key: known.replay_key,
         signature_valid: source.is_signed().then_some(true),
         headers: source.kept_headers.write(arrival.headers),
         body: Bytes::clone(body),
@@ -276,13 +376,13 @@ impl Mapping {
         ];
         lists
             .into_iter()
-            .flat_map(|list| &list.0)
-            .any(|place| matches!(place, FieldRef::Body(_)))
+            .flatten()
+            .any(|place| matches!(place, Place::Body(_)))
     }
 
     fn find<'a>(&self, lookup: Lookup<'a>) -> Found<'a> {
         let mut problem = None;
-        let mut text = |refs: &FieldRefs, max: usize| {
+        let mut text = |refs: &[Place], max: usize| {
             lookup.text(refs, max).unwrap_or_else(|reason| {
                 problem.get_or_insert(reason);
                 None
@@ -328,39 +428,23 @@ impl Mapping {
 fn event_id(
     mapping: &Mapping,
     lookup: &Lookup<'_>,
-    json: &Result<Json<'_>, JsonError>,
+    problem: Option<Reason>,
 ) -> Result<String, Refusal> {
-    let refuse = |reason| Refusal {
-        reason,
-        event_id: None,
-    };
-    let EventIds::From(refs) = &mapping.event_id else {
+    let EventIds::From(places) = &mapping.event_id else {
         return Ok(Ids::mint());
     };
-    let id = match lookup
-        .scalar(refs)
-        .map_err(|_| refuse(Reason::EventIdInvalid))?
-    {
-        Some(scalar) => scalar.into_id().map_err(refuse)?,
+    let reads_body = |place: &Place| matches!(place, Place::Body(_));
+    let Some(id) = lookup.id(&places.0).map_err(Refusal::of)? else {
         // Without a body the id cannot be found: say so, instead of only "missing".
-        None => match json {
-            Err(error)
-                if refs
-                    .0
-                    .iter()
-                    .any(|place| matches!(place, FieldRef::Body(_))) =>
-            {
-                return Err(refuse(json_reason(error)));
-            }
-            _ => return Err(refuse(Reason::EventIdMissing)),
-        },
+        let reason = problem.filter(|_| places.all().any(reads_body));
+        return Err(Refusal::of(reason.unwrap_or(Reason::EventIdMissing)));
     };
-    for place in &mapping.event_id_same_as.0 {
+    for place in &mapping.event_id_same_as {
         let other = lookup
             .scalar_at(place)
-            .map_err(|_| refuse(Reason::EventIdInvalid))?;
+            .map_err(|_| Refusal::of(Reason::EventIdInvalid))?;
         if other.is_some_and(|other| other.as_text() != id) {
-            return Err(refuse(Reason::IdMismatch));
+            return Err(Refusal::of(Reason::IdMismatch));
         }
     }
     Ok(id)

@@ -92,6 +92,9 @@ codes! {
         SignatureMalformed = "signature_malformed", "The signature header cannot be read.";
         SignatureWrong = "signature_wrong", "No active secret produces this signature.";
         SignatureTooMany = "signature_too_many", "The signature header holds more entries than are looked at.";
+        SignatureUntrustedKey = "signature_untrusted_key", "The key, or the address it comes from, is not one that the source allows.";
+        KeyUnavailable = "key_unavailable", "The sender's key could not be fetched.";
+        TimestampNotATime = "timestamp_not_a_time", "The timestamp is no RFC 3339 time with an offset.";
         TimestampUnreadable = "timestamp_not_a_number", "The timestamp is not a plain decimal number.";
         TimestampRepeated = "timestamp_repeated", "The timestamp header occurs more than once.";
         TimestampUnit = "timestamp_unit", "The timestamp seems to be in another unit than the source's.";
@@ -103,6 +106,7 @@ codes! {
         BodyTooLarge = "body_too_large", "The body is larger than the configured limit.";
         BodyIncomplete = "body_incomplete", "The body ended before its announced length.";
         BodyTooSlow = "body_too_slow", "The body did not arrive within the time limit.";
+        AddressNotAllowed = "address_not_allowed", "The request came from an address that is not listed.";
         RateLimited = "rate_limited", "The rate limit was reached.";
         ShuttingDown = "shutting_down", "The receiver is shutting down.";
         QueueFull = "queue_full", "The admission queue is full.";
@@ -112,6 +116,7 @@ codes! {
         BodyNotJson = "body_not_json", "The body is not one JSON document.";
         BodyTooDeep = "body_too_deep", "The body is nested too deeply.";
         DuplicateKey = "duplicate_key", "A key on a mapped path occurs twice.";
+        BatchTooLarge = "batch_too_large", "The delivery has more elements than are looked at.";
         EventIdMissing = "event_id_missing", "The event id is missing or empty.";
         EventIdTooLong = "event_id_too_long", "The event id is longer than 255 bytes.";
         EventIdInvalid = "event_id_invalid", "The event id is no usable text or number.";

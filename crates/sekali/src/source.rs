@@ -4,12 +4,15 @@
 //! its sender signs ([`Source::verifier`]), how its payload is read ([`crate::identify`]) and what applying does
 //! ([`crate::effect`]). It does no I/O: secrets are handed in.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sekali_verify::{Check, Pointer, Scheme, Secret, Window};
+use http::Method;
+use sekali_verify::{
+    CannotProve, Handshake, KeyDocuments, Pointer, Preset, Prove, Prover, Rejection, Request, Scheme,
+    Secret, Verified, Window, signs_places,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::effect::{Effect, EffectConfig};
@@ -20,15 +23,17 @@ use crate::order::{EqualVersion, RULES, Rule};
 use crate::reason::Outcome;
 use crate::retry::Retry;
 
+mod addresses;
 mod config;
 mod field;
 mod setting;
 
-pub use config::{MapConfig, SourceConfig};
-pub use field::{EventField, EventIds, FieldRef, FieldRefs};
+pub use addresses::Addresses;
+pub use config::SourceConfig;
+pub use field::{EventField, FieldRef, FieldRefs};
+pub use sekali_verify::{Span, Unusable};
 pub use setting::{
-    Answers, FingerprintRule, Ordering, RateLimit, RetryConfig, SchemeRef, SecretRef, Span,
-    Unusable,
+    Answers, FingerprintRule, Ordering, RateLimit, RetryConfig, SchemeRef, SecretRef,
 };
 
 /// Turns a secret's reference (`env:NAME`, `file:PATH`) into its bytes, or says why it cannot.
@@ -65,87 +70,110 @@ pub struct Source {
     pub rate_limit: Option<RateLimit>,
     /// Which headers of the first delivery are kept.
     pub kept_headers: KeptHeaders,
-    scheme: Option<Scheme>,
-    secrets: Secrets,
+    /// What the sender asks beside sending events.
+    pub handshakes: Vec<Handshake>,
+    /// Whether an address is called that a handshake asks to confirm.
+    pub confirm_handshakes: bool,
+    /// The URL as the sender knows it, where the server's own address and headers do not tell.
+    pub public_url: Option<String>,
+    /// The addresses that deliveries may come from; any where there is no list.
+    pub allow_from: Option<Addresses>,
+    /// How many requests with a wrong signature are kept to be looked at.
+    pub keep_rejected: u32,
+    /// The preset that it was made from.
+    pub preset: Option<&'static Preset>,
+    prover: Option<Prover>,
+    custom: Option<Arc<dyn Prove>>,
     window: Window,
     replay_guard: bool,
-}
-
-/// The secrets of a source, and the times after which they no longer count.
-#[derive(Debug, Default)]
-struct Secrets {
-    secrets: Vec<Secret>,
-    until_ms: Vec<Option<i64>>,
-}
-
-impl Secrets {
-    /// Returns those that count now.
-    fn active(&self, now_ms: i64) -> Cow<'_, [Secret]> {
-        let counts = |until_ms: &Option<i64>| until_ms.is_none_or(|until_ms| now_ms < until_ms);
-        if self.until_ms.iter().all(counts) {
-            return Cow::Borrowed(&self.secrets);
-        }
-        let all = self.secrets.iter().zip(&self.until_ms);
-        Cow::Owned(
-            all.filter(|(_, until_ms)| counts(until_ms))
-                .map(|(secret, _)| secret.clone())
-                .collect(),
-        )
-    }
-}
-
-/// A source's scheme with the secrets that count now.
-#[derive(Debug)]
-pub struct Verifier<'a> {
-    scheme: Option<&'a Scheme>,
-    secrets: Cow<'a, [Secret]>,
-    window: Window,
-    now_ms: i64,
 }
 
 impl Source {
     /// Checks a configuration and makes the source of it.
     pub fn build(config: SourceConfig, resolve: Resolve<'_>) -> Result<Self> {
         config.check_names()?;
-        let scheme = config.scheme()?;
-        let secrets = secrets(&config, scheme.is_some(), resolve)?;
-        let window = config.window()?;
+        let preset = config.preset()?;
+        let config = match preset {
+            Some(preset) => config.with_preset(preset),
+            None => config,
+        };
+        let (schemes, window) = (config.schemes()?, config.window()?);
+        let prover = prover(&config, preset, &schemes, window, resolve)?;
         let effects = effects(&config)?;
         config.check_order(&effects)?;
-        let mapping = Mapping::build(&config)?;
-        let replay_guard = scheme.as_ref().is_some_and(Scheme::covers_whole_body)
-            && mapping.id_stands_outside_the_body();
-        let kept_headers = config.kept_headers(&mapping)?;
+        let mapping = Mapping::build(&config);
+        let covers_body = !schemes.is_empty() && schemes.iter().all(Scheme::covers_whole_body);
+        let replay_guard = covers_body
+            && !mapping.has_batches()
+            && !signs_places(&schemes, mapping.id_places());
         Ok(Self {
             id: config.id.as_str().into(),
             path: config.path.clone().unwrap_or_else(|| config.id.clone()),
-            mapping,
             effects,
-            unusable: config.unusable,
+            unusable: config.unusable.unwrap_or_default(),
             strict_expiry: config.strict_expiry,
             equal_version: config.equal_version,
             rules: RULES,
             require_version: config.require_version,
             ordering: config.order.clone(),
             retry: config.retry(),
-            answers: config.answers.clone(),
+            answers: config.answers(preset)?,
             rate_limit: config.rate_limit,
-            kept_headers,
-            scheme,
-            secrets,
+            kept_headers: config.kept_headers(&mapping)?,
+            mapping,
+            handshakes: config.handshake.clone().unwrap_or_default(),
+            confirm_handshakes: config.confirm_handshakes,
+            public_url: config.public_url.clone(),
+            allow_from: config.allow_from()?,
+            keep_rejected: config.keep_rejected,
+            preset,
+            prover,
+            custom: None,
             window,
             replay_guard,
         })
     }
 
-    /// Returns what verifies a delivery that arrives now.
-    pub fn verifier(&self, now_ms: i64) -> Verifier<'_> {
-        Verifier {
-            scheme: self.scheme.as_ref(),
-            secrets: self.secrets.active(now_ms),
-            window: self.window,
-            now_ms,
+    /// Has deliveries proven by code of one's own instead of a scheme that is data.
+    #[must_use]
+    pub fn proven_by(self, prove: Arc<dyn Prove>) -> Self {
+        Self {
+            custom: Some(prove),
+            replay_guard: false,
+            ..self
         }
+    }
+
+    /// Verifies one delivery; a source without signatures lets everything through, marked as unsigned.
+    pub fn verify(
+        &self,
+        request: &Request<'_>,
+        now_ms: i64,
+        documents: &dyn KeyDocuments,
+    ) -> std::result::Result<Verified, Rejection> {
+        match self.prove() {
+            None => Ok(Verified::unsigned(request.body.clone())),
+            Some(prove) => prove.verify(request, now_ms, documents),
+        }
+    }
+
+    fn prove(&self) -> Option<&dyn Prove> {
+        match (&self.custom, &self.prover) {
+            (Some(custom), _) => Some(&**custom),
+            (None, Some(prover)) => Some(prover),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns what holds the schemes and secrets, where the proof is data.
+    pub fn prover(&self) -> Option<&Prover> {
+        self.prover.as_ref()
+    }
+
+    /// Lists the methods that its requests may have.
+    pub fn methods(&self) -> impl Iterator<Item = &Method> {
+        let asked = self.handshakes.iter().flat_map(Handshake::methods);
+        std::iter::once(&Method::POST).chain(asked)
     }
 
     /// Tells whether the replay guard is on: the signature covers the whole body, and the id stands outside of it.
@@ -155,17 +183,12 @@ impl Source {
 
     /// Tells whether its deliveries are signed.
     pub fn is_signed(&self) -> bool {
-        self.scheme.is_some()
-    }
-
-    /// Returns the scheme its sender signs with.
-    pub fn scheme(&self) -> Option<&Scheme> {
-        self.scheme.as_ref()
+        self.prove().is_some()
     }
 
     /// Returns for how long a signed time counts, in milliseconds: how long a replay has to be remembered at least.
     pub fn window_ms(&self) -> Option<i64> {
-        self.scheme.as_ref().filter(|scheme| scheme.signs_time())?;
+        self.prove().filter(|prove| prove.signs_time())?;
         Some(self.window.past_ms.saturating_add(self.window.future_ms))
     }
 
@@ -173,8 +196,10 @@ impl Source {
     pub fn http_status(&self, outcome: Outcome) -> u16 {
         match outcome {
             Outcome::Accepted => self.answers.accepted,
+            Outcome::Duplicate | Outcome::Replay => self.answers.known,
             Outcome::InconsistentDuplicate => self.answers.inconsistent,
-            Outcome::Signature => self.answers.signature,
+            Outcome::Signature => self.answers.refused,
+            Outcome::Malformed => self.answers.malformed,
             other => default_status(other),
         }
     }
@@ -184,26 +209,6 @@ impl Source {
         self.effects
             .iter()
             .filter(move |effect| effect.matches(event_type))
-    }
-}
-
-impl Verifier<'_> {
-    /// Verifies one delivery; a source without signatures lets everything through, marked as unsigned.
-    pub fn verify(
-        &self,
-        headers: &http::HeaderMap,
-        body: bytes::Bytes,
-    ) -> std::result::Result<sekali_verify::Verified, sekali_verify::Rejection> {
-        match self.scheme {
-            None => Ok(sekali_verify::Verified::unsigned(body)),
-            Some(scheme) => Check {
-                scheme,
-                secrets: &self.secrets,
-                window: self.window,
-                now_ms: self.now_ms,
-            }
-            .verify(headers, body),
-        }
     }
 }
 
@@ -221,26 +226,55 @@ pub fn default_status(outcome: Outcome) -> u16 {
     }
 }
 
-fn secrets(config: &SourceConfig, is_signed: bool, resolve: Resolve<'_>) -> Result<Secrets> {
-    let field = format!("source.{}.secrets", config.id);
-    if is_signed == config.secrets.is_empty() {
-        let problem = if is_signed {
-            "at least one secret is needed"
-        } else {
-            "an unsigned source has no secrets"
-        };
-        return Err(Error::config(field, problem));
+/// Makes the schemes ready with their secrets.
+fn prover(
+    config: &SourceConfig,
+    preset: Option<&Preset>,
+    schemes: &[Scheme],
+    window: Window,
+    resolve: Resolve<'_>,
+) -> Result<Option<Prover>> {
+    let secrets = secrets(config, schemes, resolve)?;
+    if schemes.is_empty() {
+        return Ok(None);
     }
-    let mut all = Secrets::default();
-    for reference in &config.secrets {
+    let settings = config.settings(preset, resolve)?;
+    let prover = Prover::new(schemes, &secrets, settings, window);
+    prover.map(Some).map_err(|problem| match &problem {
+        CannotProve::Secret(number) => {
+            let from = &config.secrets[number - 1].from;
+            config.error("secrets", format!("{from}: {problem}"))
+        }
+        CannotProve::Setting(name) => config.error(&format!("settings.{name}"), "is needed"),
+        _ => config.error("scheme", problem.to_string()),
+    })
+}
+
+fn secrets(
+    config: &SourceConfig,
+    schemes: &[Scheme],
+    resolve: Resolve<'_>,
+) -> Result<Vec<Secret>> {
+    let field = format!("source.{}.secrets", config.id);
+    let brings_secret = config
+        .handshake
+        .iter()
+        .flatten()
+        .any(Handshake::brings_secret);
+    let may_lack = brings_secret || schemes.iter().all(Scheme::has_outside_keys);
+    if config.secrets.is_empty() && !may_lack {
+        return Err(Error::config(field, "at least one secret is needed"));
+    }
+    if schemes.is_empty() && !config.secrets.is_empty() {
+        return Err(Error::config(field, "an unsigned source has no secrets"));
+    }
+    let read = |reference: &SecretRef| {
         let bytes = resolve(&reference.from).map_err(|problem| Error::config(&field, problem))?;
         let secret = Secret::new(bytes)
             .map_err(|problem| Error::config(&field, format!("{} {problem}", reference.from)))?;
-        all.secrets.push(secret);
-        all.until_ms
-            .push(reference.until.map(jiff::Timestamp::as_millisecond));
-    }
-    Ok(all)
+        Ok(secret.until(reference.until.map(jiff::Timestamp::as_millisecond)))
+    };
+    config.secrets.iter().map(read).collect()
 }
 
 fn effects(config: &SourceConfig) -> Result<Vec<Effect>> {

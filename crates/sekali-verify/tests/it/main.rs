@@ -7,10 +7,13 @@ mod json;
 mod reference;
 mod signatures;
 mod timestamps;
+mod vectors;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use sekali_verify::{Check, Rejection, Scheme, Secret, Verified, Window};
+use sekali_verify::{
+    NoDocuments, Prove as _, Prover, Rejection, Request, Scheme, Secret, Settings, Verified, Window,
+};
 
 /// The time of the reference values.
 const NOW_MS: i64 = 1_767_225_600_000;
@@ -40,13 +43,32 @@ fn check_at(
         past_ms: 300_000,
         future_ms: 300_000,
     };
-    let check = Check {
-        scheme,
-        secrets: &[secret()],
-        window,
-        now_ms,
+    let prover = prover(scheme, &[secret()], window);
+    verify_at(&prover, now_ms, headers, body)
+}
+
+fn prover(scheme: &Scheme, secrets: &[Secret], window: Window) -> Prover {
+    Prover::new(std::slice::from_ref(scheme), secrets, Settings::default(), window).unwrap()
+}
+
+fn verify_at(
+    prover: &Prover,
+    now_ms: i64,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Verified, Rejection> {
+    let body = Bytes::copy_from_slice(body);
+    prover.verify(&Request::post(headers, &body), now_ms, &NoDocuments)
+}
+
+/// Signs with the scheme's own hand.
+fn signed(scheme: &Scheme, secret: &Secret, body: &[u8], at_ms: i64) -> HeaderMap {
+    let window = Window {
+        past_ms: 0,
+        future_ms: 0,
     };
-    check.verify(headers, Bytes::copy_from_slice(body))
+    let prover = prover(scheme, std::slice::from_ref(secret), window);
+    prover.sign(&Bytes::copy_from_slice(body), at_ms).unwrap()
 }
 
 /// The code of the outcome, `verified` for success.

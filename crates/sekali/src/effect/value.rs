@@ -48,10 +48,10 @@ pub(super) fn read(
 pub(super) fn is_unwritable(lookup: &Lookup<'_>, column: &ColumnConfig) -> bool {
     let counts = |place: &FieldRef| match place {
         FieldRef::Event(_) => Some(false),
-        FieldRef::Header(_) => lookup.scalar_at(place).ok().flatten().map(|_| false),
-        FieldRef::Body(pointer) => match lookup.json?.get(pointer) {
+        FieldRef::Place(place) => match lookup.view.json_at(place) {
             Ok(Some(json)) if *json != Json::Null => Some(cell(json).is_err()),
-            _ => None,
+            Ok(Some(_)) | Err(_) => None,
+            Ok(None) => lookup.scalar_at(place).ok().flatten().map(|_| false),
         },
     };
     column.from.0.iter().find_map(counts).unwrap_or(false)
@@ -72,17 +72,14 @@ fn read_place(
 ) -> Result<Option<Cell>, Reason> {
     match place {
         FieldRef::Event(field) => Ok(Some(event_field(event, *field))),
-        FieldRef::Header(_) => Ok(lookup
-            .scalar_at(place)?
-            .map(|scalar| Cell::Text(scalar.as_text().to_owned()))),
-        FieldRef::Body(pointer) => {
-            let Some(json) = lookup.json else {
-                return Ok(None);
-            };
-            json.get(pointer)
-                .map_err(|_| Reason::DuplicateKey)?
-                .map(cell)
-                .transpose()
+        FieldRef::Place(place) => {
+            let json = lookup.view.json_at(place);
+            match json.map_err(|_| Reason::DuplicateKey)? {
+                Some(json) => cell(json).map(Some),
+                None => Ok(lookup
+                    .scalar_at(place)?
+                    .map(|scalar| Cell::Text(scalar.as_text().to_owned()))),
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::event::Entry;
 use crate::limits::MAX_HOLD_MS;
 use crate::order::EffectOrder;
 use crate::reason::{Reason, Status};
-use crate::source::{Source, Unusable};
+use crate::source::Source;
+use sekali_verify::Unusable;
 
 /// Decides where the event goes first, or that it is refused.
 pub(super) fn entry(source: &Source, found: &Found<'_>, now_ms: i64) -> Result<Entry, Reason> {
@@ -17,8 +18,11 @@ pub(super) fn entry(source: &Source, found: &Found<'_>, now_ms: i64) -> Result<E
         .problem
         .or_else(|| missing(source, found, needs_order))
         .or_else(|| unwritable(source, found, event_type));
+    // Where nothing is to be done with it, nothing is missing: the worker will say `no_effect`.
+    let is_unmatched = source.effects_for(event_type).next().is_none();
     if let Some(reason) = problem {
         return match source.unusable {
+            Unusable::Store if is_unmatched => Ok(Entry::Due),
             Unusable::Refuse => Err(reason),
             Unusable::Store => Ok(Entry::Settled(Status::DeadLetter, reason)),
         };
@@ -52,7 +56,7 @@ fn unwritable(source: &Source, found: &Found<'_>, event_type: &str) -> Option<Re
 
 fn missing(source: &Source, found: &Found<'_>, needs_order: bool) -> Option<Reason> {
     let mapping = &source.mapping;
-    let lacks_type = !mapping.entity_type.0.is_empty() && found.entity_type.is_none();
+    let lacks_type = !mapping.entity_type.is_empty() && found.entity_type.is_none();
     if mapping.has_entity() && (found.entity_id.is_none() || lacks_type) {
         return Some(Reason::EntityMissing);
     }

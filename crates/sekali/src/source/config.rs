@@ -1,9 +1,13 @@
 //! The settings of a source as they stand in the config file. Data and their checks; unknown keys are refused.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::HeaderName;
-use sekali_verify::{Pointer, Scheme, Window};
+use sekali_verify::{
+    AnswerRules, Handshake, Map, Pattern, Places, Pointer, Preset, Scheme, Settings, Span, Unusable,
+    Window,
+};
 use serde::Deserialize;
 
 use crate::effect::{Effect, EffectConfig};
@@ -14,41 +18,10 @@ use crate::limits::MAX_KEY_BYTES;
 use crate::order::{EffectOrder, EqualVersion};
 use crate::retry::Retry;
 
-use super::field::{EventIds, FieldRefs};
+use super::addresses::Addresses;
 use super::setting::{
-    Answers, FingerprintRule, Ordering, RateLimit, RetryConfig, SchemeRef, SecretRef, Span,
-    Unusable,
+    Answers, FingerprintRule, Ordering, RateLimit, RetryConfig, SchemeRef, SecretRef,
 };
-
-/// How a source's payload is read, as configured.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MapConfig {
-    /// Where the event id is, or `"none"`.
-    pub event_id: EventIds,
-    /// Places that must hold the same id where they hold one.
-    pub event_id_same_as: FieldRefs,
-    /// Where the tenant is.
-    pub scope: FieldRefs,
-    /// Where the event type is.
-    pub event_type: FieldRefs,
-    /// Where the entity's type is.
-    pub entity_type: FieldRefs,
-    /// Where the entity's id is.
-    pub entity_id: FieldRefs,
-    /// Where the version is.
-    pub version: FieldRefs,
-    /// Where the time of the event is.
-    pub occurred_at: FieldRefs,
-    /// Where the time of the delivery is.
-    pub delivered_at: FieldRefs,
-    /// Where the producer is.
-    pub producer: FieldRefs,
-    /// Where the address of the content is.
-    pub source_url: FieldRefs,
-    /// Where the hash of the content is.
-    pub content_hash: FieldRefs,
-}
 
 /// The settings of one source.
 #[derive(Clone, Debug, Deserialize)]
@@ -58,8 +31,25 @@ pub struct SourceConfig {
     pub id: String,
     /// Where it is received, `/hooks/{path}`; the id by default.
     pub path: Option<String>,
+    /// The provider, from which everything is taken that is not set here.
+    pub preset: Option<String>,
     /// How the sender signs.
     pub scheme: Option<SchemeRef>,
+    /// The values that the preset or the scheme needs beside the secrets.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// What the sender asks beside sending events.
+    pub handshake: Option<Vec<Handshake>>,
+    /// Whether an address is called that a handshake asks to confirm.
+    #[serde(default)]
+    pub confirm_handshakes: bool,
+    /// The URL as the sender knows it, where the server's own address and headers do not tell.
+    pub public_url: Option<String>,
+    /// The addresses that deliveries may come from; any where the list is missing.
+    pub allow_from: Option<Vec<String>>,
+    /// How many requests with a wrong signature are kept to be looked at.
+    #[serde(default)]
+    pub keep_rejected: u32,
     /// Must be true where the sender does not sign.
     #[serde(default)]
     pub unsigned: bool,
@@ -74,23 +64,22 @@ pub struct SourceConfig {
     #[serde(default)]
     pub strict_expiry: bool,
     /// What a signed delivery that cannot be used leads to.
-    #[serde(default)]
-    pub unusable: Unusable,
+    pub unusable: Option<Unusable>,
     /// What decides whether two deliveries of one id have the same content.
     #[serde(default)]
     pub fingerprint: FingerprintRule,
     /// Places in the body that may differ between deliveries of one event.
-    #[serde(default)]
-    pub volatile: Vec<Pointer>,
+    pub volatile: Option<Vec<Pointer>>,
     /// How the payload is read.
     #[serde(default)]
-    pub map: MapConfig,
+    pub map: Map,
+    /// Where the elements stand of a delivery that carries several events.
+    pub batch: Option<Vec<Pattern>>,
     /// What an event does whose version its entity already has.
     #[serde(default)]
     pub equal_version: EqualVersion,
     /// Event types from the lowest to the highest rank at equal times.
-    #[serde(default)]
-    pub rank: Vec<String>,
+    pub rank: Option<Vec<String>>,
     /// Whether an event without a version goes to the dead letter.
     #[serde(default)]
     pub require_version: bool,
@@ -102,9 +91,9 @@ pub struct SourceConfig {
     /// How failed attempts are repeated.
     #[serde(default)]
     pub retry: RetryConfig,
-    /// The status codes that can be chosen.
+    /// What the sender hears.
     #[serde(default)]
-    pub answers: Answers,
+    pub answer: AnswerRules,
     /// How many verified deliveries are taken in.
     pub rate_limit: Option<RateLimit>,
     /// Further headers of the first delivery to store.
@@ -116,7 +105,7 @@ pub struct SourceConfig {
 }
 
 impl SourceConfig {
-    fn error(&self, field: &str, problem: impl Into<String>) -> Error {
+    pub(super) fn error(&self, field: &str, problem: impl Into<String>) -> Error {
         Error::config(format!("source.{}.{field}", self.id), problem)
     }
 
@@ -136,16 +125,6 @@ impl SourceConfig {
                 "a path has letters, digits, - _ and ., without a slash",
             ));
         }
-        let answers = &self.answers;
-        let is_allowed = matches!(answers.accepted, 200..=202 | 204)
-            && matches!(answers.inconsistent, 200 | 409)
-            && matches!(answers.signature, 401 | 403);
-        if !is_allowed {
-            return Err(self.error(
-                "answers",
-                "accepted is 200, 201, 202 or 204; inconsistent 200 or 409; signature 401 or 403",
-            ));
-        }
         if self
             .rate_limit
             .is_some_and(|limit| limit.per_second == 0 || limit.burst == Some(0))
@@ -158,27 +137,63 @@ impl SourceConfig {
         Ok(())
     }
 
-    pub(super) fn scheme(&self) -> Result<Option<Scheme>> {
+    /// Finds the preset, if one is named.
+    pub(super) fn preset(&self) -> Result<Option<&'static Preset>> {
+        let Some(name) = &self.preset else {
+            return Ok(None);
+        };
+        if let Some(preset) = Preset::find(name) {
+            return Ok(Some(preset));
+        }
+        let mut near: Vec<_> = Preset::names()
+            .map(|known| (strsim::damerau_levenshtein(known, name), known))
+            .filter(|(distance, known)| *distance <= 3 || known.contains(name.as_str()))
+            .collect();
+        near.sort_unstable();
+        let near: Vec<&str> = near.into_iter().take(3).map(|(_, known)| known).collect();
+        let hint = match near.is_empty() {
+            true => "`sekali providers` lists all".to_owned(),
+            false => format!("did you mean {}?", near.join(" or ")),
+        };
+        Err(self.error("preset", format!("{name} is unknown; {hint}")))
+    }
+
+    /// Takes from the preset whatever is not set.
+    pub(super) fn with_preset(mut self, preset: &Preset) -> Self {
+        self.map = self.map.or(&preset.map);
+        self.tolerance_future = self.tolerance_future.or(match self.tolerance {
+            None => preset.tolerance_future,
+            Some(_) => None,
+        });
+        self.tolerance = self.tolerance.or(preset.tolerance);
+        self.unusable = self.unusable.or(Some(preset.unusable));
+        self.volatile = self.volatile.or_else(|| Some(preset.volatile.clone()));
+        self.rank = self.rank.or_else(|| Some(preset.rank.clone()));
+        self.batch = self.batch.or_else(|| Some(preset.batch.clone()));
+        self.handshake = self.handshake.or_else(|| Some(preset.handshakes.clone()));
+        self.scheme = self.scheme.or_else(|| Some(SchemeRef::Several(preset.schemes.clone())));
+        self
+    }
+
+    pub(super) fn schemes(&self) -> Result<Vec<Scheme>> {
         match (&self.scheme, self.unsigned) {
-            (None, true) => Ok(None),
+            (None, true) => Ok(Vec::new()),
             (Some(_), true) => {
                 Err(self.error("unsigned", "a source with a scheme is not unsigned"))
             }
             (None, false) => Err(self.error(
                 "scheme",
-                "a scheme is needed; a sender that does not sign needs unsigned = true",
+                "a preset or a scheme is needed; a sender that does not sign needs unsigned = true",
             )),
-            (Some(SchemeRef::Inline(scheme)), false) => Ok(Some((**scheme).clone())),
+            (Some(SchemeRef::Inline(scheme)), false) => Ok(vec![(**scheme).clone()]),
+            (Some(SchemeRef::Several(schemes)), false) => Ok(schemes.clone()),
             (Some(SchemeRef::Named(name)), false) => {
-                Scheme::preset(name).cloned().map(Some).ok_or_else(|| {
-                    self.error(
-                        "scheme",
-                        format!(
-                            "{name} is unknown; there are {}",
-                            Scheme::presets().join(", ")
-                        ),
-                    )
-                })
+                let scheme = Scheme::generic(name).cloned().map(|scheme| vec![scheme]);
+                let hint = match Preset::find(name) {
+                    Some(_) => format!("write preset = \"{name}\""),
+                    None => format!("there are {}", Scheme::generic_names().join(", ")),
+                };
+                scheme.ok_or_else(|| self.error("scheme", format!("{name} is unknown; {hint}")))
             }
         }
     }
@@ -198,9 +213,69 @@ impl SourceConfig {
         })
     }
 
+    /// Resolves the settings: configured, or the preset's own.
+    pub(super) fn settings(
+        &self,
+        preset: Option<&Preset>,
+        resolve: super::Resolve<'_>,
+    ) -> Result<Settings> {
+        let rules = preset.map(|preset| &preset.settings);
+        let mut settings = Settings::default();
+        for (name, rule) in rules.into_iter().flatten() {
+            match (&rule.default, self.settings.contains_key(name)) {
+                (Some(default), false) => settings.insert(name, default),
+                (None, false) if !rule.optional => {
+                    return Err(self.error(&format!("settings.{name}"), format!("is needed: {}", rule.about)));
+                }
+                _ => {}
+            }
+        }
+        for (name, text) in &self.settings {
+            let rule = rules.and_then(|rules| rules.get(name));
+            if let (Some(rules), None) = (rules, rule) {
+                let known: Vec<&str> = rules.keys().map(String::as_str).collect();
+                let problem = format!("is unknown to the preset; there are {}", known.join(", "));
+                return Err(self.error(&format!("settings.{name}"), problem));
+            }
+            let is_reference = text.starts_with("env:") || text.starts_with("file:");
+            if rule.is_some_and(|rule| rule.secret) && !is_reference {
+                return Err(self.error(&format!("settings.{name}"), "is a secret; write \"env:NAME\" or \"file:PATH\""));
+            }
+            let value = match is_reference {
+                true => resolve(text).and_then(|bytes| {
+                    let text = String::from_utf8(bytes).map_err(|_| "is no text".to_owned());
+                    text.map(|text| text.trim().to_owned())
+                }),
+                false => Ok(text.clone()),
+            };
+            let value = value.map_err(|problem| self.error(&format!("settings.{name}"), problem))?;
+            settings.insert(name, value);
+        }
+        Ok(settings)
+    }
+
+    pub(super) fn answers(&self, preset: Option<&Preset>) -> Result<Answers> {
+        let none = AnswerRules::default();
+        let answers = Answers::of(&self.answer, preset.map_or(&none, |preset| &preset.answer));
+        match answers.are_allowed() {
+            true => Ok(answers),
+            false => Err(self.error(
+                "answer",
+                "status is 200, 201, 202 or 204; inconsistent that of success or 409; refused 401, 403, 404, 406 or \
+                 410; malformed 400, 403, 406, 410 or 422",
+            )),
+        }
+    }
+
+    pub(super) fn allow_from(&self) -> Result<Option<Addresses>> {
+        let list = self.allow_from.as_deref().map(Addresses::parse).transpose();
+        list.map_err(|problem| self.error("allow_from", problem))
+    }
+
     pub(super) fn check_order(&self, effects: &[Effect]) -> Result<()> {
         let map = &self.map;
-        let has_entity = !map.entity_id.0.is_empty();
+        let is_mapped = |places: &Option<Places>| places.as_ref().is_some_and(|places| !places.0.is_empty());
+        let has_entity = is_mapped(&map.entity_id);
         let needs_order = effects
             .iter()
             .any(|effect| effect.order() == EffectOrder::LatestWins);
@@ -210,13 +285,13 @@ impl SourceConfig {
                 "an effect with order = \"latest_wins\" needs an entity",
             ));
         }
-        if needs_order && map.version.0.is_empty() && map.occurred_at.0.is_empty() {
+        if needs_order && !is_mapped(&map.version) && !is_mapped(&map.occurred_at) {
             return Err(self.error(
                 "map",
                 "order = \"latest_wins\" needs a version or an occurred_at to decide by",
             ));
         }
-        if (self.order.contiguous || self.require_version) && map.version.0.is_empty() {
+        if (self.order.contiguous || self.require_version) && !is_mapped(&map.version) {
             return Err(self.error(
                 "map.version",
                 "contiguous and require_version need a version",
@@ -239,7 +314,7 @@ impl SourceConfig {
 
     pub(super) fn kept_headers(&self, mapping: &Mapping) -> Result<KeptHeaders> {
         let mut names: Vec<HeaderName> = vec![http::header::CONTENT_TYPE, http::header::USER_AGENT];
-        names.extend(mapping.headers().cloned());
+        names.extend(mapping.headers());
         for name in &self.store_headers {
             let name: HeaderName = name
                 .parse()

@@ -1,19 +1,15 @@
-//! Where values come from: places in the body, headers, and what identification found.
+//! Where the values of an effect come from: places in the payload, and what identification found.
 
-use std::fmt;
 use std::str::FromStr;
 
-use http::HeaderName;
-use sekali_verify::Pointer;
+use sekali_verify::{OneOrMany, Place};
 use serde::{Deserialize, Deserializer, de};
 
-/// Where a value comes from: `/json/pointer`, `header:Name` or `event:field`.
+/// Where a value comes from: a place in the payload, or `event:field`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldRef {
-    /// A place in the JSON body.
-    Body(Pointer),
-    /// A header of the delivery.
-    Header(HeaderName),
+    /// A place in the stored body or its headers.
+    Place(Place),
     /// What identification found: `event:id`, `event:type`, `event:entity_id`, `event:version`, `event:occurred_at`, …
     Event(EventField),
 }
@@ -45,23 +41,16 @@ impl FromStr for FieldRef {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        if let Some(name) = text.strip_prefix("header:") {
-            let name = name
-                .parse()
-                .map_err(|_| format!("{name} is no header name"))?;
-            return Ok(Self::Header(name));
-        }
         if let Some(name) = text.strip_prefix("event:") {
             return event_field(name).map(Self::Event);
         }
-        if text.starts_with('/') {
-            return Pointer::from_str(text)
-                .map(Self::Body)
-                .map_err(|problem| problem.to_string());
+        let place: Place = text.parse()?;
+        match place {
+            Place::Query(_) | Place::Tail(_) | Place::Above(..) | Place::Count(..) => Err(format!(
+                "{text} is read at admission only; an effect has the stored body and headers, and event:…"
+            )),
+            place => Ok(Self::Place(place)),
         }
-        Err(format!(
-            "{text} is neither a JSON pointer (/a/b) nor header:Name nor event:field"
-        ))
     }
 }
 
@@ -97,63 +86,6 @@ impl<'de> Deserialize<'de> for FieldRefs {
             .map(|text| text.parse())
             .collect::<std::result::Result<_, _>>()
             .map(Self)
-            .map_err(de::Error::custom)
-    }
-}
-
-/// A text or a list of texts.
-struct OneOrMany(Vec<String>);
-
-impl<'de> Deserialize<'de> for OneOrMany {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = OneOrMany;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of texts")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<OneOrMany, E> {
-                Ok(OneOrMany(vec![text.to_owned()]))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(
-                self,
-                mut list: A,
-            ) -> std::result::Result<OneOrMany, A::Error> {
-                let mut texts = Vec::new();
-                while let Some(text) = list.next_element()? {
-                    texts.push(text);
-                }
-                Ok(OneOrMany(texts))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-/// Where the event id comes from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum EventIds {
-    /// Out of the delivery.
-    From(FieldRefs),
-    /// The sender has none: one is minted for every delivery, so that it is at least once.
-    #[default]
-    Minted,
-}
-
-impl<'de> Deserialize<'de> for EventIds {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        let texts = OneOrMany::deserialize(deserializer)?.0;
-        if texts == ["none"] {
-            return Ok(Self::Minted);
-        }
-        if texts.is_empty() {
-            return Err(de::Error::custom(
-                "event_id names no place; write \"none\" if the sender has no ids",
-            ));
-        }
-        let refs: std::result::Result<Vec<FieldRef>, String> =
-            texts.iter().map(|text| text.parse()).collect();
-        refs.map(|refs| Self::From(FieldRefs(refs)))
             .map_err(de::Error::custom)
     }
 }

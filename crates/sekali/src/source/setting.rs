@@ -1,61 +1,9 @@
 //! Single settings of a source: spans of time, secrets, choices.
 
-use std::str::FromStr;
 use std::time::Duration;
 
-use sekali_verify::Scheme;
+use sekali_verify::{AnswerRules, Scheme, Span};
 use serde::{Deserialize, Deserializer, de};
-
-/// A span of time, written as `300s`, `5m`, `24h`, `90d` or `1m 30s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub Duration);
-
-impl From<Span> for Duration {
-    fn from(span: Span) -> Self {
-        span.0
-    }
-}
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let problem = || format!("{text} is no span of time; write 300s, 5m, 24h or 90d");
-        let (mut span, mut rest) = (Duration::ZERO, text.trim());
-        while !rest.is_empty() {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let (number, unit) = rest.split_at(digits);
-            let letters = unit.bytes().take_while(u8::is_ascii_alphabetic).count();
-            let (unit, more) = unit.split_at(letters);
-            let unit_ms: u64 = match unit {
-                "ms" => 1,
-                "s" => 1000,
-                "m" => 60_000,
-                "h" => 3_600_000,
-                "d" => 86_400_000,
-                _ => return Err(problem()),
-            };
-            let number: u64 = number.parse().map_err(|_| problem())?;
-            let part = number.checked_mul(unit_ms).map(Duration::from_millis);
-            span = part
-                .and_then(|part| span.checked_add(part))
-                .ok_or_else(problem)?;
-            rest = more.trim_start();
-        }
-        match text.trim().is_empty() {
-            true => Err(problem()),
-            false => Ok(Self(span)),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
-    }
-}
 
 /// A secret's place, and the time after which it no longer counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,28 +43,19 @@ impl<'de> Deserialize<'de> for SecretRef {
     }
 }
 
-/// A signature scheme by name, or written out.
+/// Signature schemes: one by its name, or written out.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "the name of a scheme, or a scheme written out as a table"
+    expecting = "the name of a scheme, a scheme written out as a table, or several such tables"
 )]
 pub enum SchemeRef {
-    /// The name of a preset scheme.
+    /// The name of a generic scheme.
     Named(String),
     /// A scheme of the user's own.
     Inline(Box<Scheme>),
-}
-
-/// What a delivery that is signed but cannot be used leads to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unusable {
-    /// It is answered 400.
-    #[default]
-    Refuse,
-    /// It is accepted, and stands in the inbox as ignored or dead letter with the reason.
-    Store,
+    /// Several, of which one that fits is enough.
+    Several(Vec<Scheme>),
 }
 
 /// What decides whether two deliveries of one id have the same content, once their bytes differ.
@@ -152,25 +91,50 @@ impl Default for Ordering {
     }
 }
 
-/// The status codes that can be chosen.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+/// The answers that can be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// For a new event: 200, 201, 202 or 204.
+    /// The status code for a new event, and for one that is known.
     pub accepted: u16,
-    /// For a known id with other content: 200 or 409.
+    /// The status code for a known event.
+    pub known: u16,
+    /// The status code for a known id with other content: that of a known event, or 409.
     pub inconsistent: u16,
-    /// For a missing or wrong signature: 401 or 403.
-    pub signature: u16,
+    /// The status code for a missing or wrong signature.
+    pub refused: u16,
+    /// The status code for a delivery that cannot be stored.
+    pub malformed: u16,
+    /// The body of success, where it is not our own.
+    pub body: Option<String>,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// The body of a refused signature, where it is not our own.
+    pub refused_body: Option<String>,
 }
 
-impl Default for Answers {
-    fn default() -> Self {
+impl Answers {
+    /// Takes the answers from the configuration, then from the preset.
+    pub(super) fn of(config: &AnswerRules, preset: &AnswerRules) -> Self {
+        let status = config.status.or(preset.status);
+        let known = status.filter(|_| preset.status.is_some()).unwrap_or(200);
         Self {
-            accepted: 202,
-            inconsistent: 200,
-            signature: 401,
+            accepted: status.unwrap_or(202),
+            known,
+            inconsistent: config.inconsistent.unwrap_or(known),
+            refused: config.refused.or(preset.refused).unwrap_or(401),
+            malformed: config.malformed.or(preset.malformed).unwrap_or(400),
+            body: config.body.clone().or(preset.body.clone()),
+            content_type: config.content_type.clone().or(preset.content_type.clone()),
+            refused_body: config.refused_body.clone().or(preset.refused_body.clone()),
         }
+    }
+
+    /// Tells whether every status code is one that makes sense.
+    pub(super) fn are_allowed(&self) -> bool {
+        matches!(self.accepted, 200..=202 | 204)
+            && (self.inconsistent == self.known || matches!(self.inconsistent, 200 | 409))
+            && matches!(self.refused, 401 | 403 | 404 | 406 | 410)
+            && matches!(self.malformed, 400 | 403 | 406 | 410 | 422)
     }
 }
 
@@ -194,32 +158,4 @@ pub struct RetryConfig {
     pub cap: Option<Span>,
     /// How many attempts are made (12).
     pub max_attempts: Option<u32>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_have_units_up_to_days() {
-        let seconds = |text: &str| text.parse::<Span>().unwrap().0.as_secs_f64();
-        assert_eq!(seconds("300s"), 300.0);
-        assert_eq!(seconds("1m 30s"), 90.0);
-        assert_eq!(seconds("400d"), 400.0 * 86_400.0);
-        assert_eq!(seconds("20ms"), 0.02);
-        for text in [
-            "",
-            " ",
-            "5",
-            "m",
-            "5 m",
-            "-5m",
-            "1.5h",
-            "5x",
-            "NaN",
-            "99999999999999999999d",
-        ] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
-        }
-    }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use crate::effect::{self, Failure, Plan};
+use crate::effect::{Failure, Plan};
 use crate::headers;
-use crate::identify::Lookup;
 use crate::reason::Reason;
 use crate::source::{Source, Sources};
 use crate::store::Claimed;
@@ -47,20 +47,17 @@ pub(super) fn prepare(
     if event.was_taken_over && event.attempt > i64::from(source.retry.max_attempts) {
         return give_up(event, Reason::AttemptsExhausted);
     }
-    let json = effect::parse(&body);
-    let kept = headers::read(&event.headers);
-    let lookup = Lookup {
-        json: json.as_ref(),
-        headers: &kept,
-    };
-    let matching = source
-        .effects
-        .iter()
-        .enumerate()
-        .filter(|(_, effect)| effect.matches(&event.event_type));
-    let plans = matching
-        .map(|(index, effect)| (index, effect.plan(&event, &lookup)))
-        .collect();
+    let (kept, body) = (headers::read(&event.headers), Bytes::from(body));
+    let plans = source.mapping.look(&kept, &body, |lookup| {
+        let matching = source
+            .effects
+            .iter()
+            .enumerate()
+            .filter(|(_, effect)| effect.matches(&event.event_type));
+        matching
+            .map(|(index, effect)| (index, effect.plan(&event, &lookup)))
+            .collect()
+    });
     Ok(Prepared {
         source: source.clone(),
         plans,
