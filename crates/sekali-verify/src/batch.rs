@@ -38,7 +38,9 @@ impl TryFrom<String> for Pattern {
 
     fn try_from(text: String) -> Result<Self, String> {
         let Some(rest) = text.strip_prefix('/') else {
-            return Err(format!("`{text}` is no batch pattern: it must start with `/`, as in `/events/*`"));
+            return Err(format!(
+                "`{text}` is no batch pattern: it must start with `/`, as in `/events/*`"
+            ));
         };
         let step = |step: &str| match step {
             "*" => Step::Each,
@@ -47,7 +49,9 @@ impl TryFrom<String> for Pattern {
         let steps: Vec<Step> = rest.split('/').map(step).collect();
         match steps.contains(&Step::Each) {
             true => Ok(Self { text, steps }),
-            false => Err(format!("`{text}` is no batch pattern: no step of it is `*`")),
+            false => Err(format!(
+                "`{text}` is no batch pattern: no step of it is `*`"
+            )),
         }
     }
 }
@@ -162,7 +166,8 @@ impl Walk<'_> {
             let key = key.as_ref().and_then(Json::as_str);
             self.skip_blanks();
             self.at += 1; // the colon
-            let matches = |step: &Step| matches!(step, Step::Key(name) if Some(name.as_str()) == key);
+            let matches =
+                |step: &Step| matches!(step, Step::Key(name) if Some(name.as_str()) == key);
             self.child(active, position, matches)?;
             position += 1;
         }
@@ -285,13 +290,21 @@ mod tests {
         assert_eq!(found("{\"events\":[]}", &["/events/*"]), list(&[]));
         assert_eq!(found("{\"events\":{}}", &["/events/*"]), None);
         assert_eq!(found("{}", &["/*"]), None);
-        assert_eq!(found("{\"e\\u0076\":[[1],[2]]}", &["/ev/*"]), list(&["[1]", "[2]"]));
+        assert_eq!(
+            found("{\"e\\u0076\":[[1],[2]]}", &["/ev/*"]),
+            list(&["[1]", "[2]"])
+        );
     }
 
     #[test]
     fn an_element_with_elements_inside_is_none_itself() {
-        let body = r#"{"entry":[{"changes":[{"value":{"m":[{"id":1},{"id":2}]}},{"value":{}}]},{"x":0}]}"#;
-        let patterns = ["/entry/*/changes/*/value/m/*", "/entry/*/changes/*", "/entry/*"];
+        let body =
+            r#"{"entry":[{"changes":[{"value":{"m":[{"id":1},{"id":2}]}},{"value":{}}]},{"x":0}]}"#;
+        let patterns = [
+            "/entry/*/changes/*/value/m/*",
+            "/entry/*/changes/*",
+            "/entry/*",
+        ];
         let items = found(body, &patterns).unwrap();
         assert_eq!(
             items,
@@ -317,7 +330,9 @@ mod tests {
         let patterns = ["/*".to_owned().try_into().unwrap()];
         let body = format!("[{}1]", "1,".repeat(MAX_ELEMENTS - 1));
         assert_eq!(
-            elements(body.as_bytes(), &patterns).unwrap().map(|all| all.len()),
+            elements(body.as_bytes(), &patterns)
+                .unwrap()
+                .map(|all| all.len()),
             Some(MAX_ELEMENTS)
         );
         let body = format!("[{}1]", "1,".repeat(MAX_ELEMENTS));

@@ -95,8 +95,11 @@ impl TryFrom<Declaration> for Handshake {
 
     fn try_from(declared: Declaration) -> Result<Self, String> {
         let spot = |spot: SpotDeclaration| spot.spot().map_err(|unfit| unfit.to_string());
-        let methods: Result<Vec<Method>, _> =
-            declared.methods.iter().map(|method| method.parse()).collect();
+        let methods: Result<Vec<Method>, _> = declared
+            .methods
+            .iter()
+            .map(|method| method.parse())
+            .collect();
         let mut methods = methods.map_err(|_| "a method is no HTTP method".to_owned())?;
         if methods.is_empty() {
             methods.push(Method::POST);
@@ -189,7 +192,12 @@ impl Prover {
         asked.peek()?;
         let opened = Opened::new(*request);
         let scene = self.scene(&opened);
-        asked.find(|handshake| handshake.when.iter().all(|condition| scene.holds(condition)))
+        asked.find(|handshake| {
+            handshake
+                .when
+                .iter()
+                .all(|condition| scene.holds(condition))
+        })
     }
 
     /// Answers a handshake; one that must be proven first was.
@@ -206,7 +214,11 @@ impl Prover {
             let key = scene.value(spot)?.ok_or(SignatureProblem::Missing)?;
             self.with_key(&key)?.verify(request, now_ms, documents)?;
         }
-        if !handshake.require.iter().all(|condition| scene.holds(condition)) {
+        if !handshake
+            .require
+            .iter()
+            .all(|condition| scene.holds(condition))
+        {
             return Ok(Reply {
                 status: handshake.refuse,
                 headers: HeaderMap::new(),
@@ -259,7 +271,10 @@ impl Prover {
             None => {
                 let pieces = reply.text.iter().map(|part| self.reply_piece(part, scene));
                 let pieces = pieces.collect::<Result<Vec<_>, _>>()?;
-                (pieces.concat(), (!pieces.is_empty()).then_some("text/plain"))
+                (
+                    pieces.concat(),
+                    (!pieces.is_empty()).then_some("text/plain"),
+                )
             }
         };
         let content_type = reply.content_type.as_deref().or(default_type);
@@ -303,7 +318,9 @@ impl Prover {
         let text = scene.pieces(std::slice::from_ref(&**inner), known)?;
         let lane = self.lanes.first().ok_or(SignatureProblem::Missing)?;
         let (_, key) = lane.keys.last().ok_or(SignatureProblem::Missing)?;
-        let mac = key.sign(lane.scheme.algorithm, &text).ok_or(SignatureProblem::Missing)?;
+        let mac = key
+            .sign(lane.scheme.algorithm, &text)
+            .ok_or(SignatureProblem::Missing)?;
         Ok(encode(lane.scheme.signature.encoding, &mac).into())
     }
 }

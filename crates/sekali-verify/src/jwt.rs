@@ -76,7 +76,9 @@ impl Token {
                     e: part("e")?,
                 };
                 let verify = &signature::RSA_PKCS1_2048_8192_SHA256;
-                components.verify(verify, &self.signed, &self.signature).is_ok()
+                components
+                    .verify(verify, &self.signed, &self.signature)
+                    .is_ok()
             }
             ("ES256", "EC") if member(key, "crv") == Some("P-256") => {
                 let point = [vec![4], part("x")?, part("y")?].concat();
@@ -93,7 +95,11 @@ impl Token {
             return false;
         };
         let text = [Bytes::copy_from_slice(&self.signed)];
-        key.fits(Algorithm::HmacSha256, &text, std::slice::from_ref(&self.signature))
+        key.fits(
+            Algorithm::HmacSha256,
+            &text,
+            std::slice::from_ref(&self.signature),
+        )
     }
 }
 

@@ -189,12 +189,16 @@ fn der_value(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
         short @ 0..=0x7f => (short, rest),
         long @ 0x81..=0x83 => {
             let (bytes, rest) = rest.split_at_checked(long - 0x80)?;
-            let len = bytes.iter().fold(0, |len, byte| len << 8 | usize::from(*byte));
+            let len = bytes
+                .iter()
+                .fold(0, |len, byte| len << 8 | usize::from(*byte));
             (len, rest)
         }
         _ => return None,
     };
-    (*first == tag).then(|| rest.split_at_checked(len)).flatten()
+    (*first == tag)
+        .then(|| rest.split_at_checked(len))
+        .flatten()
 }
 
 #[cfg(test)]

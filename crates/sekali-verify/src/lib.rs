@@ -56,13 +56,15 @@ pub use json::{Ambiguous, Json, JsonError, Pointer, PointerError, Text};
 pub use map::{EventIds, Map, TimeOffset, VersionIs};
 pub use outside::{KeyDocument, KeyDocuments, NoDocuments, is_allowed};
 pub use place::{OneOrMany, Path, PathStep, Piece, Place, Places};
-pub use preset::{AnswerRules, Preset, Retries, RetryTimestamp, SettingRule, Unusable, Vectors, signs_places};
-pub use prover::{Prover, CannotProve};
+pub use preset::{
+    AnswerRules, Preset, Retries, RetryTimestamp, SettingRule, Unusable, Vectors, signs_places,
+};
+pub use prover::{CannotProve, Prover};
 pub use rejection::{Rejection, SignatureProblem, TimestampProblem};
 pub use request::Request;
 pub use scheme::{
-    Algorithm, Condition, Coverage, Encoding, Entries, JwtRules, KeyForm, KeyUrl, OutsideKeys, Part,
-    Scheme, Signature, Spot, Time, TimeUnit,
+    Algorithm, Condition, Coverage, Encoding, Entries, JwtRules, KeyForm, KeyUrl, OutsideKeys,
+    Part, Scheme, Signature, Spot, Time, TimeUnit,
 };
 pub use secret::{Secret, WeakSecret};
 pub use settings::Settings;

@@ -82,7 +82,10 @@ pub(crate) fn document(
         }
     };
     let path = url.split(['?', '#']).next().unwrap_or_default();
-    let has_suffix = rules.path_suffix.as_deref().is_none_or(|suffix| path.ends_with(suffix));
+    let has_suffix = rules
+        .path_suffix
+        .as_deref()
+        .is_none_or(|suffix| path.ends_with(suffix));
     if !has_suffix || !is_allowed(&url, &rules.hosts) {
         return Err(untrusted);
     }
@@ -108,8 +111,12 @@ fn object(members: &[(String, String)]) -> String {
     use crate::json::{Json, Text};
     let text = |text: &str| Text::Unescaped(text.to_owned());
     let members = members.iter();
-    Json::Object(members.map(|(name, value)| (text(name), Json::String(text(value)))).collect())
-        .to_string()
+    Json::Object(
+        members
+            .map(|(name, value)| (text(name), Json::String(text(value))))
+            .collect(),
+    )
+    .to_string()
 }
 
 /// Tells whether an address is https, without a user and a port, and on a listed host.
@@ -170,10 +177,15 @@ fn leads_to_root(
     documents: &dyn KeyDocuments,
     now_ms: i64,
 ) -> bool {
-    let extra: Vec<CertificateDer<'_>> =
-        CertificateDer::pem_slice_iter(documents.extra_roots()).flatten().collect();
+    let extra: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(documents.extra_roots())
+        .flatten()
+        .collect();
     let mut roots: Vec<TrustAnchor<'_>> = webpki_roots::TLS_SERVER_ROOTS.to_vec();
-    roots.extend(extra.iter().filter_map(|root| anchor_from_trusted_cert(root).ok()));
+    roots.extend(
+        extra
+            .iter()
+            .filter_map(|root| anchor_from_trusted_cert(root).ok()),
+    );
     let now = Duration::from_millis(u64::try_from(now_ms).unwrap_or_default());
     leaf.verify_for_usage(
         webpki::ALL_VERIFICATION_ALGS,
@@ -190,10 +202,9 @@ fn leads_to_root(
 /// Compares a certificate's name with `host.example` or `*.example`.
 fn is_name(wanted: &str, name: &str) -> bool {
     match wanted.strip_prefix("*.") {
-        Some(domain) => name
-            .len()
-            .checked_sub(domain.len())
-            .is_some_and(|at| at > 1 && name[..at].ends_with('.') && name[at..].eq_ignore_ascii_case(domain)),
+        Some(domain) => name.len().checked_sub(domain.len()).is_some_and(|at| {
+            at > 1 && name[..at].ends_with('.') && name[at..].eq_ignore_ascii_case(domain)
+        }),
         None => matches_host(wanted, name),
     }
 }
@@ -230,9 +241,17 @@ mod tests {
 
     #[test]
     fn certificates_have_names_below_a_domain() {
-        assert!(is_name("*.paypal.com", "messageverificationcerts.paypal.com"));
+        assert!(is_name(
+            "*.paypal.com",
+            "messageverificationcerts.paypal.com"
+        ));
         assert!(is_name("sns.amazonaws.com", "sns.amazonaws.com"));
-        for name in ["paypal.com", "evilpaypal.com", ".paypal.com", "paypal.com.evil.test"] {
+        for name in [
+            "paypal.com",
+            "evilpaypal.com",
+            ".paypal.com",
+            "paypal.com.evil.test",
+        ] {
             assert!(!is_name("*.paypal.com", name), "{name}");
         }
     }

@@ -150,7 +150,9 @@ impl FromStr for Path {
         let has_free = text.split('/').any(|step| step == "*") || text.contains("{/");
         if !has_free {
             let pointer: Result<Pointer, _> = text.parse();
-            return pointer.map(Self::Plain).map_err(|problem| problem.to_string());
+            return pointer
+                .map(Self::Plain)
+                .map_err(|problem| problem.to_string());
         }
         let mut rest = text
             .strip_prefix('/')
@@ -162,7 +164,9 @@ impl FromStr for Path {
                     .split_once('}')
                     .ok_or_else(|| format!("`{text}` lacks a closing brace"))?;
                 let pointer: Result<Pointer, _> = pointer.parse();
-                steps.push(PathStep::At(pointer.map_err(|problem| problem.to_string())?));
+                steps.push(PathStep::At(
+                    pointer.map_err(|problem| problem.to_string())?,
+                ));
                 match after.strip_prefix('/') {
                     Some(after) => rest = after,
                     None if after.is_empty() => return Ok(Self::Free(steps)),
@@ -353,9 +357,16 @@ mod tests {
         let pair = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
         let telegram = r#"{"update_id":7,"edited":{"date":5,"chat":{"id":3}}}"#;
         assert_eq!(found(telegram, "/*/chat/id"), pair("id", "3"));
-        assert_eq!(found(telegram, "/*").map(|found| found.0), Some("edited".into()));
-        let razorpay = r#"{"contains":["payment"],"payload":{"order":{"id":1},"payment":{"id":2}}}"#;
-        assert_eq!(found(razorpay, "/payload/{/contains/0}/id"), pair("id", "2"));
+        assert_eq!(
+            found(telegram, "/*").map(|found| found.0),
+            Some("edited".into())
+        );
+        let razorpay =
+            r#"{"contains":["payment"],"payload":{"order":{"id":1},"payment":{"id":2}}}"#;
+        assert_eq!(
+            found(razorpay, "/payload/{/contains/0}/id"),
+            pair("id", "2")
+        );
         assert_eq!(found(razorpay, "/payload/{/nothing}/id"), None);
         assert_eq!(found(razorpay, "/payload/*/name"), None);
     }
@@ -381,7 +392,16 @@ mod tests {
         ] {
             assert!(text.parse::<Place>().is_ok(), "{text}");
         }
-        for text in ["a", "header:a b", "tail:x", "hash:header", "{/a", "xml:a", "query:", "nonsense:x"] {
+        for text in [
+            "a",
+            "header:a b",
+            "tail:x",
+            "hash:header",
+            "{/a",
+            "xml:a",
+            "query:",
+            "nonsense:x",
+        ] {
             assert!(text.parse::<Place>().is_err(), "{text}");
         }
     }

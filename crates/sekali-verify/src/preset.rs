@@ -196,7 +196,11 @@ impl Preset {
 
     /// Tells whether the event id is part of what is signed, whichever scheme proves it.
     pub fn signs_ids(&self) -> bool {
-        let ids = self.map.event_id.as_ref().map_or(&[][..], |ids| ids.places());
+        let ids = self
+            .map
+            .event_id
+            .as_ref()
+            .map_or(&[][..], |ids| ids.places());
         signs_places(&self.schemes, ids)
     }
 
@@ -206,14 +210,27 @@ impl Preset {
     }
 }
 
-/// Tells whether every one of the places is part of what each of the schemes signs.
+/// Tells whether the value that is read from these places is signed, whichever of the schemes proves it.
 ///
 /// The hash of a body is not asked: where it stands in for an id there is nothing else.
 pub fn signs_places(schemes: &[Scheme], places: &[Place]) -> bool {
-    let places = Places(places.to_vec());
-    let is_signed = |place: &Place| match place {
-        Place::Literal(_) | Place::HashBody => true,
-        place => schemes.iter().all(|scheme| scheme.signs_place(place)),
-    };
-    places.all().all(is_signed)
+    schemes.iter().all(|scheme| signs_in_order(scheme, places))
+}
+
+/// Later places are only read where the earlier ones are missing, which a signed header never is.
+fn signs_in_order(scheme: &Scheme, places: &[Place]) -> bool {
+    for place in places {
+        let leaves = Places(vec![place.clone()]);
+        let is_signed = |leaf: &Place| match leaf {
+            Place::Literal(_) | Place::HashBody => true,
+            leaf => scheme.signs_place(leaf),
+        };
+        match place {
+            Place::Header(name) if scheme.needs_absent(name) => {}
+            Place::Header(name) if scheme.signs_header(name) => return true,
+            _ if leaves.all().all(is_signed) => {}
+            _ => return false,
+        }
+    }
+    true
 }

@@ -88,12 +88,19 @@ impl Prover {
             })
         };
         let lanes: Result<Vec<Lane>, CannotProve> = schemes.iter().map(lane).collect();
-        let lanes = lanes?;
+        let mut lanes = lanes?;
         for (index, secret) in secrets.iter().enumerate() {
-            let is_used = lanes.iter().any(|lane| Key::new(&lane.scheme, secret).is_some());
+            let is_used = lanes
+                .iter()
+                .any(|lane| Key::new(&lane.scheme, secret).is_some());
             if !is_used {
                 return Err(CannotProve::Secret(index + 1));
             }
+        }
+        // Whatever stands in a request for a scheme without a key could only blur the reason of a refusal.
+        let has_key = |lane: &Lane| !lane.keys.is_empty() || lane.scheme.has_outside_keys();
+        if lanes.iter().any(has_key) {
+            lanes.retain(has_key);
         }
         Ok(Self {
             lanes: lanes.into(),
@@ -147,7 +154,12 @@ impl Prove for Prover {
         };
         let mut furthest: Option<Rejection> = None;
         for lane in self.lanes.iter() {
-            if !lane.scheme.when.iter().all(|condition| scene.holds(condition)) {
+            if !lane
+                .scheme
+                .when
+                .iter()
+                .all(|condition| scene.holds(condition))
+            {
                 continue;
             }
             let attempt = Attempt {
@@ -164,7 +176,8 @@ impl Prove for Prover {
                 },
             }
         }
-        Err(furthest.unwrap_or(SignatureProblem::Missing.into()))
+        // No scheme is meant for a request like this one.
+        Err(furthest.unwrap_or(SignatureProblem::Malformed.into()))
     }
 
     fn coverage(&self) -> Coverage {
@@ -211,7 +224,9 @@ impl Attempt<'_> {
         let json = scene.opened.json().ok_or(missing)?;
         let body = scene.opened.request.body;
         let found = elements(body, std::slice::from_ref(pattern));
-        let found = found.map_err(|_| SignatureProblem::TooMany)?.unwrap_or_default();
+        let found = found
+            .map_err(|_| SignatureProblem::TooMany)?
+            .unwrap_or_default();
         let mut all = Proof::new(Vec::new(), scheme.coverage());
         for element in &found {
             let lineage = element.lineage(json);
@@ -229,14 +244,16 @@ impl Attempt<'_> {
 
     fn text(&self, scene: &Scene<'_, '_>) -> Result<Proof, Rejection> {
         let (lane, scheme) = (self.lane, &self.lane.scheme);
-        let signatures =
-            signature::find(scene, &scheme.signature, &lane.label, scheme.algorithm)?;
+        let signatures = signature::find(scene, &scheme.signature, &lane.label, scheme.algorithm)?;
         let timestamp = match &scheme.time {
             Some(time) => Some((time, time_text(scene, time)?)),
             None => None,
         };
         let fetched = self.fetched_key(scene)?;
-        let active = lane.keys.iter().filter(|(secret, _)| secret.counts_at(self.now_ms));
+        let active = lane
+            .keys
+            .iter()
+            .filter(|(secret, _)| secret.counts_at(self.now_ms));
         let keys = active.map(|(_, key)| key).chain(&fetched);
         let known = Known {
             timestamp: timestamp.as_ref().map_or(b"", |(_, text)| text),
@@ -255,7 +272,14 @@ impl Attempt<'_> {
         let mut proof = Proof::new(signed, scheme.coverage());
         if let Some((time, text)) = timestamp {
             if let Spot::Header(name) = &time.spot
-                && scene.opened.request.headers.get_all(name).iter().nth(1).is_some()
+                && scene
+                    .opened
+                    .request
+                    .headers
+                    .get_all(name)
+                    .iter()
+                    .nth(1)
+                    .is_some()
             {
                 return Err(TimestampProblem::Repeated.into());
             }
@@ -326,13 +350,19 @@ impl Attempt<'_> {
     }
 
     fn token(&self, scene: &Scene<'_, '_>) -> Result<Proof, Rejection> {
-        let (malformed, wrong) = (SignatureProblem::Malformed, SignatureProblem::WrongSignature);
+        let (malformed, wrong) = (
+            SignatureProblem::Malformed,
+            SignatureProblem::WrongSignature,
+        );
         let (lane, scheme) = (self.lane, &self.lane.scheme);
         let (Some(rules), request) = (&scheme.jwt, &scene.opened.request) else {
             return Err(malformed.into());
         };
         let texts = signature::find(scene, &scheme.signature, &lane.label, scheme.algorithm)?;
-        let token = texts.first().and_then(|text| Token::split(text)).ok_or(malformed)?;
+        let token = texts
+            .first()
+            .and_then(|text| Token::split(text))
+            .ok_or(malformed)?;
         let header = token.header().ok_or(malformed)?;
         if !rules.algorithms.contains(&header.algorithm) {
             return Err(wrong.into());
@@ -359,12 +389,18 @@ impl Attempt<'_> {
         token: &Token,
         header: &jwt::Header,
     ) -> Result<bool, Rejection> {
-        let active = self.lane.keys.iter().filter(|(secret, _)| secret.counts_at(self.now_ms));
+        let active = self
+            .lane
+            .keys
+            .iter()
+            .filter(|(secret, _)| secret.counts_at(self.now_ms));
         let mut has_key = false;
         for (_, key) in active {
             let fits = match key {
                 Key::Jwks(set) => token.fits_set(header, set),
-                Key::Plain(secret) => Some(header.algorithm == "HS256" && token.fits_secret(secret)),
+                Key::Plain(secret) => {
+                    Some(header.algorithm == "HS256" && token.fits_secret(secret))
+                }
                 _ => None,
             };
             has_key |= fits.is_some();
@@ -417,7 +453,12 @@ impl Attempt<'_> {
         if let Some(start) = start.filter(|start| now_s < start.saturating_sub(JWT_LEEWAY_S)) {
             return Ok(reading(start, Some(StaleReason::InFuture)));
         }
-        let Some(Time { spot: Spot::Claim(name), unit, .. }) = &self.lane.scheme.time else {
+        let Some(Time {
+            spot: Spot::Claim(name),
+            unit,
+            ..
+        }) = &self.lane.scheme.time
+        else {
             // Without an expiry the token would be good for ever.
             return match expiry {
                 Some(_) => Ok(None),
@@ -426,7 +467,12 @@ impl Attempt<'_> {
         };
         let at = jwt::date(claims, name).ok_or(SignatureProblem::WrongSignature)?;
         let text = at.to_string();
-        Ok(Some(timestamp::read(text.as_bytes(), *unit, self.window, self.now_ms)?))
+        Ok(Some(timestamp::read(
+            text.as_bytes(),
+            *unit,
+            self.window,
+            self.now_ms,
+        )?))
     }
 }
 

@@ -103,7 +103,9 @@ impl<'a> Opened<'a> {
 
     /// Gives the body as JSON, where it is that.
     pub(crate) fn json(&self) -> Option<&Json<'a>> {
-        let parsed = self.json.get_or_init(|| Json::parse(self.request.body).ok());
+        let parsed = self
+            .json
+            .get_or_init(|| Json::parse(self.request.body).ok());
         parsed.as_ref()
     }
 
@@ -173,7 +175,10 @@ mod tests {
     #[test]
     fn urls_are_split_and_not_changed() {
         let split = |path: &str, query: &str| (path.to_owned(), query.to_owned());
-        assert_eq!(at("https://u:p@h:1/a%2Fb?x=1?y#z"), split("/a%2Fb", "x=1?y"));
+        assert_eq!(
+            at("https://u:p@h:1/a%2Fb?x=1?y#z"),
+            split("/a%2Fb", "x=1?y")
+        );
         assert_eq!(at("https://h"), split("", ""));
         assert_eq!(at("https://h?x"), split("", "x"));
         assert_eq!(at("/only/path"), split("/only/path", ""));

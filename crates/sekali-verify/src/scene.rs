@@ -50,12 +50,16 @@ impl<'o> Scene<'o, '_> {
         Ok(match spot {
             Spot::Header(name) => {
                 let values = request.headers.get_all(name).iter();
-                values.map(|value| Cow::Owned(value.as_bytes().to_vec())).collect()
+                values
+                    .map(|value| Cow::Owned(value.as_bytes().to_vec()))
+                    .collect()
             }
             Spot::Numbered(front) => {
                 let numbered = |index: usize| request.headers.get(format!("{front}{index}"));
                 let values = (1..=100).map_while(numbered);
-                values.map(|value| Cow::Owned(value.as_bytes().to_vec())).collect()
+                values
+                    .map(|value| Cow::Owned(value.as_bytes().to_vec()))
+                    .collect()
             }
             Spot::Query(name) => borrowed(self.only_of(self.opened.query(), name)?),
             Spot::Form(name) => borrowed(only(self.opened.form(), name)?),
@@ -68,7 +72,9 @@ impl<'o> Scene<'o, '_> {
             Spot::Method => vec![Cow::Owned(request.method.as_str().into())],
             Spot::ContentType => {
                 let kind = request.content_type();
-                kind.map(|kind| Cow::Owned(kind.into_bytes())).into_iter().collect()
+                kind.map(|kind| Cow::Owned(kind.into_bytes()))
+                    .into_iter()
+                    .collect()
             }
             Spot::Claim(_) => Vec::new(),
         })
@@ -112,7 +118,9 @@ impl<'o> Scene<'o, '_> {
             Test::OneOf(texts) => texts.iter().any(|text| equals(text)),
             Test::Setting(name) => self.settings.get(name).is_some_and(equals),
             Test::InSetting(name) => self.settings.get(name).is_some_and(|words| {
-                words.split_ascii_whitespace().any(|word| word == "*" || equals(word))
+                words
+                    .split_ascii_whitespace()
+                    .any(|word| word == "*" || equals(word))
             }),
             Test::Hex(min, max) => {
                 (*min..=*max).contains(&value.len()) && value.iter().all(u8::is_ascii_hexdigit)
@@ -145,11 +153,20 @@ impl<'o> Scene<'o, '_> {
             Part::BodySha256Hex => hex::encode(Sha256::digest(body)).into(),
             Part::BodySha256Base64 => {
                 use base64::Engine as _;
-                base64::prelude::BASE64_STANDARD.encode(Sha256::digest(body)).into()
+                base64::prelude::BASE64_STANDARD
+                    .encode(Sha256::digest(body))
+                    .into()
             }
             Part::MinifiedBodySha256Hex => hex::encode(Sha256::digest(minified(body))).into(),
             Part::BodyCrc32 => crc32fast::hash(body).to_string().into(),
             Part::Header(name) => self.given(&Spot::Header(name.clone()))?,
+            Part::Bearer(name) => {
+                let value = self.given(&Spot::Header(name.clone()))?;
+                match value.split_at_checked(7) {
+                    Some((front, _)) if front.eq_ignore_ascii_case(b"bearer ") => value.slice(7..),
+                    _ => return Err(SignatureProblem::Malformed),
+                }
+            }
             Part::Query(name) => self.given(&Spot::Query(name.clone()))?,
             Part::Form(name) => self.given(&Spot::Form(name.clone()))?,
             Part::Json(pointer) => self.given(&Spot::Json(pointer.clone()))?,
@@ -202,9 +219,9 @@ pub(crate) fn with_and_without_port(url: &str) -> Vec<String> {
         Some(at) => authority.split_at(at + 1),
         None => ("", authority),
     };
-    let port = host
-        .rfind(':')
-        .filter(|colon| host[*colon..].len() > 1 && host[colon + 1..].bytes().all(|byte| byte.is_ascii_digit()));
+    let port = host.rfind(':').filter(|colon| {
+        host[*colon..].len() > 1 && host[colon + 1..].bytes().all(|byte| byte.is_ascii_digit())
+    });
     let other = match port {
         Some(colon) => format!("{scheme}{user}{}{target}", &host[..colon]),
         None if scheme == "http://" => format!("{scheme}{user}{host}:80{target}"),
@@ -233,7 +250,9 @@ fn unescaped(url: &str) -> String {
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let code = part.get(..2).map(str::to_ascii_lowercase);
-        let known = CODES.iter().find(|(known, _)| code.as_deref() == Some(*known));
+        let known = CODES
+            .iter()
+            .find(|(known, _)| code.as_deref() == Some(*known));
         match known {
             Some((_, character)) => {
                 text.push_str(character);
@@ -256,7 +275,10 @@ fn sorted(form: &Pairs<'_>) -> String {
         .collect();
     pairs.sort_unstable();
     pairs.dedup();
-    pairs.into_iter().flat_map(|(name, value)| [name, value]).collect()
+    pairs
+        .into_iter()
+        .flat_map(|(name, value)| [name, value])
+        .collect()
 }
 
 /// Leaves the blanks between the tokens of a JSON text out.

@@ -82,6 +82,14 @@ impl Scheme {
         self.signed.iter().any(is_signed)
     }
 
+    /// Tells whether it applies only where a header is absent.
+    pub(crate) fn needs_absent(&self, name: &HeaderName) -> bool {
+        let is_absent = |condition: &Condition| {
+            condition.test == Test::Absent && condition.spot == Spot::Header(name.clone())
+        };
+        self.when.iter().any(is_absent)
+    }
+
     /// Names the header that the signature stands in, where it stands in one.
     pub fn signature_header(&self) -> Option<&HeaderName> {
         match &self.signature.spot {
@@ -106,18 +114,24 @@ impl Scheme {
 
     /// Tells whether a value's place is inside of what is signed.
     pub fn signs_place(&self, place: &Place) -> bool {
-        let has_url = self.signed.iter().any(|part| {
-            matches!(part, Part::Url | Part::UrlUnescaped)
-        });
+        let has_url = self
+            .signed
+            .iter()
+            .any(|part| matches!(part, Part::Url | Part::UrlUnescaped));
         let is_field = |pointer: &Pointer| {
-            let (needed, optional) = (Part::Json(pointer.clone()), Part::JsonOrEmpty(pointer.clone()));
+            let (needed, optional) = (
+                Part::Json(pointer.clone()),
+                Part::JsonOrEmpty(pointer.clone()),
+            );
             self.signed.contains(&needed) || self.signed.contains(&optional)
         };
         match place {
             Place::Header(name) | Place::DecodedHeader(name) => self.signs_header(name),
             Place::Query(_) => has_url,
             Place::Tail(_) => has_url || self.signed.contains(&Part::Path),
-            Place::Form(name) => self.covers_whole_body() || self.signed.contains(&Part::Form(name.clone())),
+            Place::Form(name) => {
+                self.covers_whole_body() || self.signed.contains(&Part::Form(name.clone()))
+            }
             Place::Body(path) => {
                 let is_line = |pointer: &Pointer| {
                     let name = pointer.tokens().first();
@@ -126,7 +140,9 @@ impl Scheme {
                     })
                 };
                 self.covers_whole_body()
-                    || path.pointer().is_some_and(|pointer| is_field(pointer) || is_line(pointer))
+                    || path
+                        .pointer()
+                        .is_some_and(|pointer| is_field(pointer) || is_line(pointer))
             }
             _ => self.covers_whole_body(),
         }
@@ -204,6 +220,8 @@ pub enum Part {
     BodyCrc32,
     /// Stands for a header's value.
     Header(#[serde(deserialize_with = "header_name")] HeaderName),
+    /// Stands for the token in a header, without `Bearer` in front of it.
+    Bearer(#[serde(deserialize_with = "header_name")] HeaderName),
     /// Stands for a parameter of the URL.
     Query(String),
     /// Stands for a field of the form.

@@ -41,7 +41,9 @@ impl Settings {
 
 impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Settings {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
-        let owned = pairs.into_iter().map(|(key, value)| (key.into(), value.into()));
+        let owned = pairs
+            .into_iter()
+            .map(|(key, value)| (key.into(), value.into()));
         Self(owned.collect())
     }
 }

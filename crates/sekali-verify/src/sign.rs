@@ -55,7 +55,8 @@ impl Prover {
             headers: HeaderMap::new(),
             body: body.clone(),
         };
-        self.sign_request(request, at_ms).map(|signed| signed.headers)
+        self.sign_request(request, at_ms)
+            .map(|signed| signed.headers)
     }
 
     /// Signs a request with the first scheme that it can be proven by.
@@ -92,7 +93,12 @@ impl Prover {
                 let found = elements(&draft.request.body, std::slice::from_ref(pattern)).ok()??;
                 let lineages = found.iter().map(|element| element.lineage(&json));
                 let signed = lineages.map(|lineage| {
-                    self.signature(lane, &draft.request, lineage.last().copied(), time.as_deref())
+                    self.signature(
+                        lane,
+                        &draft.request,
+                        lineage.last().copied(),
+                        time.as_deref(),
+                    )
                 });
                 signed.collect::<Option<Vec<_>>>()?
             }
@@ -228,7 +234,10 @@ impl Draft<'_> {
 
     fn is_form(&self) -> bool {
         let kind = self.request.headers.get(header::CONTENT_TYPE);
-        kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/x-www-form-urlencoded"))
+        kind.is_some_and(|kind| {
+            kind.as_bytes()
+                .starts_with(b"application/x-www-form-urlencoded")
+        })
     }
 
     /// Puts the body, in base64, into the form field that is signed.
@@ -253,7 +262,11 @@ impl Draft<'_> {
     }
 
     fn add_query(&mut self, name: &str, value: &str) {
-        let mark = if self.request.url.contains('?') { '&' } else { '?' };
+        let mark = if self.request.url.contains('?') {
+            '&'
+        } else {
+            '?'
+        };
         let pair = form_urlencoded::Serializer::new(String::new())
             .append_pair(name, value)
             .finish();
@@ -297,7 +310,8 @@ impl Draft<'_> {
 /// Sets a member to a text, or to a number where a number stood; objects on the way are made.
 fn set<'a>(json: &mut Json<'a>, steps: &[String], text: &'a str) -> Option<()> {
     let Some((step, rest)) = steps.split_first() else {
-        let is_number = !matches!(json, Json::String(_)) && text.bytes().all(|b| b.is_ascii_digit());
+        let is_number =
+            !matches!(json, Json::String(_)) && text.bytes().all(|b| b.is_ascii_digit());
         *json = match is_number {
             true => Json::Number(text),
             false => Json::String(Text::Borrowed(text)),
@@ -306,7 +320,9 @@ fn set<'a>(json: &mut Json<'a>, steps: &[String], text: &'a str) -> Option<()> {
     };
     match json {
         Json::Object(members) => {
-            let known = members.iter().position(|(name, _)| name.as_bytes() == step.as_bytes());
+            let known = members
+                .iter()
+                .position(|(name, _)| name.as_bytes() == step.as_bytes());
             let position = known.unwrap_or_else(|| {
                 let empty = match rest.is_empty() {
                     true => Json::Null,

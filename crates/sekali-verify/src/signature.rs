@@ -7,8 +7,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use crate::key::decode_base64;
 use crate::rejection::SignatureProblem;
-use crate::scheme::{Algorithm, Encoding, Entries, Signature, Spot};
 use crate::scene::Scene;
+use crate::scheme::{Algorithm, Encoding, Entries, Signature, Spot};
 
 /// Rotation needs two entries, a few versions side by side some more; beyond that it is an attack.
 const MAX_ENTRIES: usize = 16;
@@ -28,7 +28,7 @@ pub(crate) fn find(
         _ => MAX_ENTRIES,
     };
     let mut found = Vec::with_capacity(1);
-    let (mut seen, mut is_missing) = (0, true);
+    let (mut seen, mut is_missing, mut is_of_another) = (0, true, false);
     for value in scene.values(&signature.spot)? {
         // A blank value is as good as none.
         is_missing &= value.trim_ascii().is_empty();
@@ -37,15 +37,25 @@ pub(crate) fn find(
             if seen > limit {
                 return Err(SignatureProblem::TooMany);
             }
+            is_of_another |= names_another_key(&signature.entries.label, entry);
             let text = unlabelled(entry, label, signature.entries.label_optional);
             found.extend(text.and_then(|text| decode(signature.encoding, algorithm, text)));
         }
     }
     match found.len() {
         _ if is_missing => Err(SignatureProblem::Missing),
+        0 if is_of_another => Err(SignatureProblem::UntrustedKey),
         0 => Err(SignatureProblem::Malformed),
         _ => Ok(found),
     }
+}
+
+/// Tells whether an entry is labelled like ours, but with another value of the setting in the label.
+fn names_another_key(label: &str, entry: &[u8]) -> bool {
+    let Some((_, end)) = label.rsplit_once('}') else {
+        return false;
+    };
+    !end.is_empty() && entry.windows(end.len()).any(|part| part == end.as_bytes())
 }
 
 /// Finds the one text behind a label, such as the `t` of `t=1,v1=…`.

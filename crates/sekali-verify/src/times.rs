@@ -24,7 +24,9 @@ pub enum NumberUnit {
 
 /// Reads a time in any of the forms that a provider uses.
 pub fn parse_any(text: &str, unit: NumberUnit, offset: Option<&str>) -> Option<i64> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_number = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     if is_number {
         return parse_number(text, unit);
     }
@@ -32,7 +34,10 @@ pub fn parse_any(text: &str, unit: NumberUnit, offset: Option<&str>) -> Option<i
     if let Some(front) = text.strip_suffix(" UTC") {
         return parse_time(&format!("{front}Z"));
     }
-    if let Some((front, minutes)) = text.len().checked_sub(2).and_then(|at| text.split_at_checked(at))
+    if let Some((front, minutes)) = text
+        .len()
+        .checked_sub(2)
+        .and_then(|at| text.split_at_checked(at))
         && let [.., b'+' | b'-', _, _] = front.as_bytes()
     {
         return parse_time(&format!("{front}:{minutes}"));
@@ -174,12 +179,27 @@ mod tests {
         assert_eq!(at("1759999999000", NumberUnit::Millis), second);
         assert_eq!(at("1759999999", NumberUnit::Auto), second);
         assert_eq!(at("1759999999000", NumberUnit::Auto), second);
-        assert_eq!(at("1759999999.000200", NumberUnit::Seconds), second.map(|at| at + 200_000));
+        assert_eq!(
+            at("1759999999.000200", NumberUnit::Seconds),
+            second.map(|at| at + 200_000)
+        );
         assert_eq!(at("1759999999", NumberUnit::None), None);
         assert_eq!(at("2025-10-09 08:53:19 UTC", NumberUnit::None), second);
         assert_eq!(at("2025-10-09T08:53:19.000+0000", NumberUnit::None), second);
-        assert_eq!(parse_any("2025-10-09 15:53:19", NumberUnit::None, Some("+07:00")), second);
-        for text in ["", ".", "1.", ".5", "1..2", "-1", "99999999999999999999", "1.0000000001"] {
+        assert_eq!(
+            parse_any("2025-10-09 15:53:19", NumberUnit::None, Some("+07:00")),
+            second
+        );
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "1..2",
+            "-1",
+            "99999999999999999999",
+            "1.0000000001",
+        ] {
             let is_whole = text == "1.";
             assert_eq!(at(text, NumberUnit::Seconds).is_some(), is_whole, "{text}");
         }

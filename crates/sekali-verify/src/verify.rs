@@ -40,7 +40,10 @@ pub trait Prove: Send + Sync + fmt::Debug {
         documents: &dyn KeyDocuments,
     ) -> Result<Verified, Rejection> {
         let proof = self.prove(request, now_ms, documents)?;
-        match proof.reading.and_then(|reading| Some((reading, reading.stale?))) {
+        match proof
+            .reading
+            .and_then(|reading| Some((reading, reading.stale?)))
+        {
             Some((reading, reason)) => Err(Stale {
                 body: request.body.clone(),
                 reading,

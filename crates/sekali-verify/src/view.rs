@@ -98,7 +98,10 @@ impl Decode {
 
 /// Base64 in a form may be broken into lines.
 fn decode_lines(text: &str) -> Option<Vec<u8>> {
-    let joined: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
+    let joined: String = text
+        .chars()
+        .filter(|character| !character.is_ascii_whitespace())
+        .collect();
     base64::prelude::BASE64_STANDARD.decode(joined).ok()
 }
 
@@ -243,10 +246,13 @@ impl<'v> View<'v> {
                     None => Err(Unreadable::NoScalar),
                 },
             },
-            Place::Key(path) => self.key(path).map(|key| key.map(|key| Scalar::Text(key.into()))),
+            Place::Key(path) => self
+                .key(path)
+                .map(|key| key.map(|key| Scalar::Text(key.into()))),
             Place::Header(name) => text(self.header(name)?.map(Cow::Borrowed)),
             Place::DecodedHeader(name) => {
-                let decode = |value: &'v str| percent_encoding::percent_decode_str(value).decode_utf8();
+                let decode =
+                    |value: &'v str| percent_encoding::percent_decode_str(value).decode_utf8();
                 let decoded = self.header(name)?.map(decode).transpose();
                 text(decoded.map_err(|_| Unreadable::NoScalar)?)
             }
@@ -257,7 +263,11 @@ impl<'v> View<'v> {
             Place::Query(name) => text(self.query(name)?),
             Place::Tail(index) => text(self.url.and_then(|request| request.tail_segment(*index))),
             Place::Xml(steps) => {
-                let found = self.opening.xml.as_deref().and_then(|xml| xml::find(xml, steps));
+                let found = self
+                    .opening
+                    .xml
+                    .as_deref()
+                    .and_then(|xml| xml::find(xml, steps));
                 text(found.map(Cow::Owned))
             }
             Place::Literal(literal) => text(Some(Cow::Owned(literal.clone()))),
@@ -333,7 +343,9 @@ impl<'v> View<'v> {
             return Ok(None);
         };
         let first: u64 = first.parse().map_err(|_| Unreadable::NoScalar)?;
-        let number = first.checked_add(self.index as u64).ok_or(Unreadable::NoScalar)?;
+        let number = first
+            .checked_add(self.index as u64)
+            .ok_or(Unreadable::NoScalar)?;
         Ok(Some(Scalar::Text(number.to_string().into())))
     }
 }

@@ -27,10 +27,10 @@ pub struct Admission {
     overflow: Arc<rejected::Overflow>,
 }
 
-/// A delivery and who waits for its receipt.
+/// The events of one request, and who waits for their receipts: all of them are stored, or none.
 struct Pending {
-    delivery: Delivery,
-    answer: oneshot::Sender<Result<Receipt>>,
+    deliveries: Vec<Delivery>,
+    answer: oneshot::Sender<Result<Vec<Receipt>>>,
 }
 
 /// The tasks behind the entrance; they end once every [`Admission`] is dropped and their queues are empty.
@@ -72,14 +72,26 @@ impl Admission {
 
     /// Takes a delivery in, and returns what became of it once that is on disk.
     pub async fn admit(&self, delivery: Delivery) -> Result<Receipt> {
-        let (answer, receipt) = oneshot::channel();
+        let mut receipts = self.admit_all(vec![delivery]).await?;
+        receipts.pop().ok_or(Error::Closed)
+    }
+
+    /// Takes the events of one request in, in one transaction, and returns what became of each.
+    ///
+    /// One that cannot be stored fails them all: the sender repeats the whole request, and none of it may be lost or
+    /// answered for.
+    pub async fn admit_all(&self, deliveries: Vec<Delivery>) -> Result<Vec<Receipt>> {
+        if deliveries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (answer, receipts) = oneshot::channel();
         self.queue
-            .try_send(Pending { delivery, answer })
+            .try_send(Pending { deliveries, answer })
             .map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => Error::Busy { queue: "admission" },
                 mpsc::error::TrySendError::Closed(_) => Error::Closed,
             })?;
-        receipt.await.map_err(|_| Error::Closed)?
+        receipts.await.map_err(|_| Error::Closed)?
     }
 
     /// Notes a rejected delivery; its row is written behind, and past the bounds it is only counted.

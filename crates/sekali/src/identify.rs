@@ -9,8 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use sekali_verify::{
-    Decode, Element, EventIds, Json, JsonError, Pattern, Place, Places, Request, Stale, Verified, View,
-    elements,
+    Decode, Element, EventIds, Json, JsonError, Pattern, Place, Places, Request, Stale, Verified,
+    View, elements,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -27,8 +27,8 @@ use crate::store::VariantRow;
 mod usable;
 mod values;
 
-use usable::entry;
 pub use sekali_verify::parse_time;
+use usable::entry;
 pub(crate) use values::Lookup;
 use values::{Ids, Times};
 
@@ -281,7 +281,9 @@ fn read(
 ) -> Result<Vec<NewEvent>, Refusal> {
     let mapping = &source.mapping;
     let request = Request::post(arrival.headers, body);
-    let opening = mapping.decode.open(arrival.url.as_ref().unwrap_or(&request));
+    let opening = mapping
+        .decode
+        .open(arrival.url.as_ref().unwrap_or(&request));
     let json = opening.json();
     let whole = View::whole(arrival.headers, arrival.url, &opening, body);
     let found = match &json {
@@ -291,15 +293,21 @@ fn read(
     };
     let (Some(found), Ok(document)) = (found, &json) else {
         let lineage: Vec<&Json<'_>> = json.iter().collect();
-        let is_json_wanted = !opening.is_no_json_by_right()
-            && (mapping.reads_the_body() || !body.is_empty());
-        let problem = json.as_ref().err().filter(|_| is_json_wanted).map(json_reason);
+        let is_json_wanted =
+            !opening.is_no_json_by_right() && (mapping.reads_the_body() || !body.is_empty());
+        let problem = json
+            .as_ref()
+            .err()
+            .filter(|_| is_json_wanted)
+            .map(json_reason);
         let known = Known {
             body,
             replay_key,
             problem,
         };
-        let event = mapping.with_inner(whole, &lineage, |lookup| one(source, lookup, arrival, known));
+        let event = mapping.with_inner(whole, &lineage, |lookup| {
+            one(source, lookup, arrival, known)
+        });
         return Ok(vec![event?]);
     };
     let read = |element: &Element| {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use http::Method;
 use sekali_verify::{
-    CannotProve, Handshake, KeyDocuments, Pointer, Preset, Prove, Prover, Rejection, Request, Scheme,
-    Secret, Verified, Window, signs_places,
+    CannotProve, Handshake, KeyDocuments, Pointer, Preset, Prove, Prover, Rejection, Request,
+    Scheme, Secret, Verified, Window, signs_places,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -103,9 +103,8 @@ impl Source {
         config.check_order(&effects)?;
         let mapping = Mapping::build(&config);
         let covers_body = !schemes.is_empty() && schemes.iter().all(Scheme::covers_whole_body);
-        let replay_guard = covers_body
-            && !mapping.has_batches()
-            && !signs_places(&schemes, mapping.id_places());
+        let replay_guard =
+            covers_body && !mapping.has_batches() && !signs_places(&schemes, mapping.id_places());
         Ok(Self {
             id: config.id.as_str().into(),
             path: config.path.clone().unwrap_or_else(|| config.id.clone()),
@@ -250,11 +249,7 @@ fn prover(
     })
 }
 
-fn secrets(
-    config: &SourceConfig,
-    schemes: &[Scheme],
-    resolve: Resolve<'_>,
-) -> Result<Vec<Secret>> {
+fn secrets(config: &SourceConfig, schemes: &[Scheme], resolve: Resolve<'_>) -> Result<Vec<Secret>> {
     let field = format!("source.{}.secrets", config.id);
     let brings_secret = config
         .handshake

@@ -14,7 +14,9 @@ use crate::json::Pointer;
 /// The reason why a declaration cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum Unfit {
-    #[error("`signed` must name the body, the timestamp or another part of the request: literals alone prove nothing")]
+    #[error(
+        "`signed` must name the body, the timestamp or another part of the request: literals alone prove nothing"
+    )]
     NothingSigned,
     #[error("`signed` has no meaning with the algorithms \"equals\" and \"jwt\"")]
     SignedUnused,
@@ -55,7 +57,8 @@ pub(crate) struct Fields {
 impl Fields {
     /// Finds the one place that is written.
     pub(crate) fn spot(self) -> Result<Spot, Unfit> {
-        const NAMES: &str = "header, numbered, query, json, form, claim, tail, method or content_type";
+        const NAMES: &str =
+            "header, numbered, query, json, form, claim, tail, method or content_type";
         let header = match self.header {
             Some(name) => Some(Spot::Header(header(&name)?)),
             None => None,
@@ -275,7 +278,12 @@ impl TryFrom<Declaration> for Scheme {
         let time = declared.time.map(Time::try_from).transpose()?;
         check_signed(&declared.signed, declared.algorithm)?;
         check_key(declared.algorithm, declared.key)?;
-        check_outside(declared.algorithm, declared.key, declared.jwt.as_ref(), declared.keys.as_ref())?;
+        check_outside(
+            declared.algorithm,
+            declared.key,
+            declared.jwt.as_ref(),
+            declared.keys.as_ref(),
+        )?;
         match &time {
             Some(time) => check_time(time, &declared.signed, &signature)?,
             None if declared.signed.contains(&Part::Timestamp) => return Err(Unfit::TimeNotPlaced),
@@ -360,10 +368,14 @@ fn check_outside(
     keys: Option<&OutsideKeys>,
 ) -> Result<(), Unfit> {
     if jwt.is_some() != (algorithm == Algorithm::Jwt) {
-        return Err(Unfit::Outside("`jwt` belongs to the algorithm \"jwt\", and to it alone"));
+        return Err(Unfit::Outside(
+            "`jwt` belongs to the algorithm \"jwt\", and to it alone",
+        ));
     }
     if key == KeyForm::Certificate && keys.is_none() {
-        return Err(Unfit::Outside("a certificate needs `keys`, with its address and the allowed hosts"));
+        return Err(Unfit::Outside(
+            "a certificate needs `keys`, with its address and the allowed hosts",
+        ));
     }
     match keys {
         Some(_) if !matches!(key, KeyForm::Certificate | KeyForm::Jwks) => Err(Unfit::Outside(
@@ -379,8 +391,7 @@ fn check_outside(
 /// Separators split entries, so a label with one of them could never be found.
 fn check_label(entries: &Entries) -> Result<(), Unfit> {
     let is_fine = |character: char| {
-        (character.is_ascii_graphic() || character == ' ')
-            && !entries.separator.contains(character)
+        (character.is_ascii_graphic() || character == ' ') && !entries.separator.contains(character)
     };
     match entries.label.chars().all(is_fine) && !entries.label.starts_with(' ') {
         true => Ok(()),

@@ -49,10 +49,16 @@ fn labels_and_header_names_are_checked() {
         BODY_ONLY.replace("encoding", &entries)
     };
     for (separator, label) in [(",", "v1="), ("", "sha256="), ("", "Bearer "), (" ", "v1,")] {
-        assert!(toml::from_str::<Scheme>(&labelled(separator, label)).is_ok(), "{label:?}");
+        assert!(
+            toml::from_str::<Scheme>(&labelled(separator, label)).is_ok(),
+            "{label:?}"
+        );
     }
     for (separator, label) in [(",", "a,b"), (" ", "Bearer "), ("", "é="), ("", " a")] {
-        assert!(refusal(&labelled(separator, label)).contains("`label`"), "{label:?}");
+        assert!(
+            refusal(&labelled(separator, label)).contains("`label`"),
+            "{label:?}"
+        );
     }
     assert!(refusal(&BODY_ONLY.replace("X-Sig", "X Sig")).contains("no header name"));
     let two = BODY_ONLY.replace("encoding", "query = \"sig\", encoding");
@@ -66,7 +72,9 @@ fn keys_fit_their_algorithms() {
     assert!(with("hmac_sha256", "sha256").contains("\"key\""));
     assert!(with("\"body\"", "\"body\", \"key\"").contains("\"key\""));
     assert!(with("hmac_sha256", "equals").contains("no meaning"));
-    let jwt = BODY_ONLY.replace("hmac_sha256", "jwt").replace("\"body\"", "");
+    let jwt = BODY_ONLY
+        .replace("hmac_sha256", "jwt")
+        .replace("\"body\"", "");
     assert!(refusal(&jwt).contains("`jwt`"));
 }
 
@@ -78,7 +86,10 @@ fn conditions_have_one_place_and_one_test() {
         "{ query = \"a\", hex = [2, 4] }",
         "{ content_type = true, one_of = [\"a/b\"] }",
     ] {
-        assert!(toml::from_str::<Scheme>(&with(condition)).is_ok(), "{condition}");
+        assert!(
+            toml::from_str::<Scheme>(&with(condition)).is_ok(),
+            "{condition}"
+        );
     }
     assert!(refusal(&with("{ is = \"x\" }")).contains("only one"));
     let two = "{ header = \"X-A\", is = \"x\", absent = true }";

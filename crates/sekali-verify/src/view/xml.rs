@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn texts_are_found_by_their_path() {
-        let xml = "<n><kind>a&amp;b&#65;</kind><subject><s><id>7</id></s></subject><kind>2</kind></n>";
+        let xml =
+            "<n><kind>a&amp;b&#65;</kind><subject><s><id>7</id></s></subject><kind>2</kind></n>";
         assert_eq!(found(xml, "n/kind").as_deref(), Some("a&bA"));
         assert_eq!(found(xml, "n/subject/*/id").as_deref(), Some("7"));
         assert_eq!(found(xml, "n/id"), None);

@@ -13,7 +13,12 @@ const WIDE: Window = Window {
 
 fn check(headers: &HeaderMap, body: Vec<u8>, now_ms: i64) -> Result<Verified, Rejection> {
     let secrets = [Secret::new("another-secret").unwrap(), crate::secret()];
-    verify_at(&prover(&Scheme::standard(), &secrets, WIDE), now_ms, headers, &body)
+    verify_at(
+        &prover(&Scheme::standard(), &secrets, WIDE),
+        now_ms,
+        headers,
+        &body,
+    )
 }
 
 fn sign(body: &[u8], at_ms: i64) -> HeaderMap {
@@ -74,7 +79,9 @@ proptest! {
         // What no header can carry never gets here.
         if let Ok(value) = HeaderValue::from_bytes(&text) {
             headers.insert("x-webhook-timestamp", value);
-            prop_assert!(is_wrong_signature(&check(&headers, body, 0)));
+            let outcome = check(&headers, body, 0);
+            let is_no_time = !text.iter().all(u8::is_ascii_digit);
+            prop_assert!(is_wrong_signature(&outcome) || is_no_time && crate::code(&outcome) == "signature_malformed");
         }
     }
 

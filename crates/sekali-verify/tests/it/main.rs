@@ -48,7 +48,13 @@ fn check_at(
 }
 
 fn prover(scheme: &Scheme, secrets: &[Secret], window: Window) -> Prover {
-    Prover::new(std::slice::from_ref(scheme), secrets, Settings::default(), window).unwrap()
+    Prover::new(
+        std::slice::from_ref(scheme),
+        secrets,
+        Settings::default(),
+        window,
+    )
+    .unwrap()
 }
 
 fn verify_at(

@@ -101,7 +101,12 @@ fn every_active_secret_is_tried_and_a_retired_one_is_not() {
     };
     let check = |secrets: &[Secret], signer: &Secret| {
         let headers = signed(&scheme, signer, BODY, NOW_MS);
-        code(&verify_at(&prover(&scheme, secrets, window), NOW_MS, &headers, BODY))
+        code(&verify_at(
+            &prover(&scheme, secrets, window),
+            NOW_MS,
+            &headers,
+            BODY,
+        ))
     };
     let both = [old.clone(), new.clone()];
     assert_eq!(check(&both, &old), "verified");

@@ -107,7 +107,8 @@ impl<'v> Case<'v> {
     }
 
     fn verify(&self) -> Result<Verified, Rejection> {
-        self.prover.verify(&self.request(), self.now_ms(), &self.documents)
+        self.prover
+            .verify(&self.request(), self.now_ms(), &self.documents)
     }
 
     /// Goes the way of a request: handshake, proof, event.
@@ -120,7 +121,9 @@ impl<'v> Case<'v> {
             {
                 return Outcome::Rejected(word(&rejection));
             }
-            let reply = self.prover.answer(handshake, &request, self.now_ms(), &self.documents);
+            let reply = self
+                .prover
+                .answer(handshake, &request, self.now_ms(), &self.documents);
             return match reply {
                 Ok(reply) => Outcome::Replied(reply),
                 Err(rejection) => Outcome::Rejected(word(&rejection)),
@@ -154,13 +157,27 @@ fn prover(vector: &Value, preset: &Preset, params: &Value) -> Prover {
     }
     let secrets: Vec<Secret> = match &params["secrets"] {
         Value::Array(all) => all.iter().filter_map(Value::as_str).map(of).collect(),
-        _ => Some(text(vector, "secret")).filter(|secret| !secret.is_empty()).map(of).into_iter().collect(),
+        _ => Some(text(vector, "secret"))
+            .filter(|secret| !secret.is_empty())
+            .map(of)
+            .into_iter()
+            .collect(),
     };
     // PayPal's and SNS's keys come from outside: what the vector calls secret is a setting.
-    let secrets = match preset.schemes.iter().all(|scheme| scheme.is_asymmetric()) && !secrets.is_empty() {
-        true if Prover::new(&preset.schemes, &secrets, settings.clone(), window(preset, params)).is_err() => Vec::new(),
-        _ => secrets,
-    };
+    let secrets =
+        match preset.schemes.iter().all(|scheme| scheme.is_asymmetric()) && !secrets.is_empty() {
+            true if Prover::new(
+                &preset.schemes,
+                &secrets,
+                settings.clone(),
+                window(preset, params),
+            )
+            .is_err() =>
+            {
+                Vec::new()
+            }
+            _ => secrets,
+        };
     Prover::new(&preset.schemes, &secrets, settings, window(preset, params))
         .unwrap_or_else(|problem| panic!("{}: {problem}", text(vector, "id")))
 }
@@ -190,7 +207,10 @@ fn headers(value: &Value) -> HeaderMap {
             value => vec![value.as_str().unwrap()],
         };
         for value in values {
-            headers.append(name.clone(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            headers.append(
+                name.clone(),
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            );
         }
     }
     headers
@@ -220,7 +240,9 @@ impl Outcome {
 fn word(rejection: &Rejection) -> &'static str {
     match rejection {
         Rejection::Signature(SignatureProblem::Missing) => "missing_header",
-        Rejection::Signature(SignatureProblem::Malformed | SignatureProblem::TooMany) => "malformed",
+        Rejection::Signature(SignatureProblem::Malformed | SignatureProblem::TooMany) => {
+            "malformed"
+        }
         Rejection::Signature(SignatureProblem::UntrustedKey) => "untrusted_key",
         Rejection::Signature(_) => "invalid_signature",
         Rejection::Timestamp(_) => "malformed",
@@ -232,7 +254,9 @@ fn word(rejection: &Rejection) -> &'static str {
 
 fn accepted(vector: &Value) -> Vec<&str> {
     let also = vector["accept"].as_array().into_iter().flatten();
-    std::iter::once(text(vector, "expect")).chain(also.filter_map(Value::as_str)).collect()
+    std::iter::once(text(vector, "expect"))
+        .chain(also.filter_map(Value::as_str))
+        .collect()
 }
 
 #[test]
@@ -242,13 +266,27 @@ fn every_vector_has_its_outcome() {
         let case = Case::new(vector);
         let outcome = case.outcome();
         if !accepted(vector).contains(&outcome.word()) {
-            wrong.push(format!("{}: {} instead of {:?}", text(vector, "id"), outcome.word(), accepted(vector)));
+            wrong.push(format!(
+                "{}: {} instead of {:?}",
+                text(vector, "id"),
+                outcome.word(),
+                accepted(vector)
+            ));
             continue;
         }
-        wrong.extend(differences(&case, &outcome).into_iter().map(|line| format!("{}: {line}", text(vector, "id"))));
+        wrong.extend(
+            differences(&case, &outcome)
+                .into_iter()
+                .map(|line| format!("{}: {line}", text(vector, "id"))),
+        );
     }
     assert_eq!(VECTORS.len(), 332);
-    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} differences:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 /// Compares everything that a vector states.
@@ -285,16 +323,37 @@ fn differ(what: &str, wanted: &Value, given: &Value) -> Vec<String> {
 /// The answer to an event is the preset's own.
 fn answer_differences(preset: &Preset, response: &Value) -> Vec<String> {
     let answer = &preset.answer;
-    let mut lines = differ("status", &response["status"], &answer.status.unwrap_or(202).into());
-    lines.extend(differ("body", &response["body"], &answer.body.as_deref().into()));
-    lines.extend(differ("content_type", &response["content_type"], &answer.content_type.as_deref().into()));
+    let mut lines = differ(
+        "status",
+        &response["status"],
+        &answer.status.unwrap_or(202).into(),
+    );
+    lines.extend(differ(
+        "body",
+        &response["body"],
+        &answer.body.as_deref().into(),
+    ));
+    lines.extend(differ(
+        "content_type",
+        &response["content_type"],
+        &answer.content_type.as_deref().into(),
+    ));
     lines
 }
 
 fn reply_differences(reply: &Reply, response: &Value) -> Vec<String> {
-    let header = |name: &str| reply.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    let header = |name: &str| {
+        reply
+            .headers
+            .get(name)
+            .map(|value| value.to_str().unwrap().to_owned())
+    };
     let mut lines = differ("status", &response["status"], &reply.status.into());
-    lines.extend(differ("content_type", &response["content_type"], &header("content-type").into()));
+    lines.extend(differ(
+        "content_type",
+        &response["content_type"],
+        &header("content-type").into(),
+    ));
     for (name, value) in response["headers"].as_object().into_iter().flatten() {
         lines.extend(differ(name, value, &header(name).into()));
     }
@@ -320,10 +379,22 @@ fn every_preset_names_vectors_that_check_it() {
             assert_eq!(text(vector, "provider"), preset.name, "{id}");
             text(vector, "expect")
         };
-        assert!(["valid", "challenge"].contains(&of(&preset.vectors.id)), "{}", preset.name);
+        assert!(
+            ["valid", "challenge"].contains(&of(&preset.vectors.id)),
+            "{}",
+            preset.name
+        );
         let refusal = of(&preset.vectors.refusal);
-        assert!(!["valid", "challenge"].contains(&refusal), "{}", preset.name);
-        assert!(!preset.confirmed.is_empty() && !preset.secret.is_empty(), "{}", preset.name);
+        assert!(
+            !["valid", "challenge"].contains(&refusal),
+            "{}",
+            preset.name
+        );
+        assert!(
+            !preset.confirmed.is_empty() && !preset.secret.is_empty(),
+            "{}",
+            preset.name
+        );
     }
     assert!(Preset::names().count() >= 57);
 }
@@ -331,11 +402,26 @@ fn every_preset_names_vectors_that_check_it() {
 #[test]
 fn coverage_and_replay_guard_are_what_the_schemes_say() {
     for preset in Preset::all() {
-        let least = preset.schemes.iter().map(|scheme| scheme.coverage()).min().unwrap();
+        let least = preset
+            .schemes
+            .iter()
+            .map(|scheme| scheme.coverage())
+            .min()
+            .unwrap();
         assert_eq!(preset.covers, least, "{} covers", preset.name);
         let covers_all = least == sekali_verify::Coverage::Body;
-        assert_eq!(covers_all, preset.uncovered.is_empty(), "{} uncovered", preset.name);
-        assert_eq!(preset.id_signed, preset.signs_ids(), "{} id_signed", preset.name);
+        assert_eq!(
+            covers_all,
+            preset.uncovered.is_empty(),
+            "{} uncovered",
+            preset.name
+        );
+        assert_eq!(
+            preset.id_signed,
+            preset.signs_ids(),
+            "{} id_signed",
+            preset.name
+        );
         let guard = covers_all && !preset.id_signed && preset.batch.is_empty();
         assert_eq!(guard, preset.replay_guard, "{} replay_guard", preset.name);
     }

@@ -36,18 +36,19 @@ impl Batches {
         }
     }
 
-    /// Takes what waits already; the delivery that would burst the limits is held for the next batch.
+    /// Takes what waits already; the request that would burst the limits is held for the next batch.
     fn fill(
         &self,
         first: Pending,
         queue: &mut mpsc::Receiver<Pending>,
     ) -> (Vec<Pending>, Option<Pending>) {
-        let mut bytes = first.delivery.event.body.len();
+        let (mut rows, mut bytes) = (first.deliveries.len(), first.bytes());
         let mut batch = vec![first];
-        while batch.len() < self.limits.admission_batch_len {
+        while rows < self.limits.admission_batch_len {
             let Ok(next) = queue.try_recv() else { break };
-            bytes += next.delivery.event.body.len();
-            if bytes > self.limits.admission_batch_bytes {
+            rows += next.deliveries.len();
+            bytes += next.bytes();
+            if bytes > self.limits.admission_batch_bytes || rows > self.limits.admission_batch_len {
                 return (batch, Some(next));
             }
             batch.push(next);
@@ -56,31 +57,32 @@ impl Batches {
     }
 
     async fn commit(&self, batch: Vec<Pending>) {
-        let (deliveries, answers): (Vec<Delivery>, Vec<_>) = batch
-            .into_iter()
-            .map(|pending| (pending.delivery, pending.answer))
-            .unzip();
+        let mut deliveries = Vec::with_capacity(batch.len());
+        let mut waiting = Vec::with_capacity(batch.len());
+        for pending in batch {
+            let start = deliveries.len();
+            deliveries.extend(pending.deliveries);
+            waiting.push((start..deliveries.len(), pending.answer));
+        }
         let deliveries: Arc<[Delivery]> = deliveries.into();
         match self.write(deliveries.clone()).await {
-            Ok(receipts) => {
-                for (answer, receipt) in answers.into_iter().zip(receipts) {
+            Ok(mut receipts) => {
+                for (range, answer) in waiting.into_iter().rev() {
                     // Whoever went away in the meantime will send again, and get the duplicate's answer.
-                    let _ = answer.send(Ok(receipt));
+                    let _ = answer.send(Ok(receipts.split_off(range.start)));
                 }
             }
-            // A row can only fail itself: the others get their own transaction.
+            // A request can only fail itself: the others get their own transaction.
             Err(error)
-                if deliveries.len() > 1 && !matches!(error, Error::Closed | Error::Busy { .. }) =>
+                if waiting.len() > 1 && !matches!(error, Error::Closed | Error::Busy { .. }) =>
             {
-                for (delivery, answer) in deliveries.iter().zip(answers) {
-                    let receipt = self.write([delivery.clone()].into()).await;
-                    let _ = answer
-                        .send(receipt.and_then(|mut receipts| receipts.pop().ok_or(Error::Closed)));
+                for (range, answer) in waiting {
+                    let _ = answer.send(self.write(deliveries[range].into()).await);
                 }
             }
             Err(error) => {
                 let mut error = Some(error);
-                for answer in answers {
+                for (_, answer) in waiting {
                     let _ = answer.send(Err(error
                         .take()
                         .unwrap_or(Error::Busy { queue: "database" })));
@@ -112,5 +114,12 @@ impl Batches {
             }
         }
         result
+    }
+}
+
+impl Pending {
+    fn bytes(&self) -> usize {
+        let bodies = self.deliveries.iter();
+        bodies.map(|delivery| delivery.event.body.len()).sum()
     }
 }

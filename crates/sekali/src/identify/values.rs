@@ -131,7 +131,9 @@ impl<'a> Lookup<'a> {
 
 fn usable_id(scalar: &Scalar<'_>) -> Result<String, Reason> {
     let text = scalar.as_text();
-    let is_integer = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let is_integer = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'-');
     if matches!(scalar, Scalar::Number(_)) && !is_integer {
         return Err(Reason::EventIdInvalid);
     }

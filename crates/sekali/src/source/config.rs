@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http::HeaderName;
 use sekali_verify::{
-    AnswerRules, Handshake, Map, Pattern, Places, Pointer, Preset, Scheme, Settings, Span, Unusable,
-    Window,
+    AnswerRules, Handshake, Map, Pattern, Places, Pointer, Preset, Scheme, Settings, Span,
+    Unusable, Window,
 };
 use serde::Deserialize;
 
@@ -171,7 +171,9 @@ impl SourceConfig {
         self.rank = self.rank.or_else(|| Some(preset.rank.clone()));
         self.batch = self.batch.or_else(|| Some(preset.batch.clone()));
         self.handshake = self.handshake.or_else(|| Some(preset.handshakes.clone()));
-        self.scheme = self.scheme.or_else(|| Some(SchemeRef::Several(preset.schemes.clone())));
+        self.scheme = self
+            .scheme
+            .or_else(|| Some(SchemeRef::Several(preset.schemes.clone())));
         self
     }
 
@@ -225,7 +227,10 @@ impl SourceConfig {
             match (&rule.default, self.settings.contains_key(name)) {
                 (Some(default), false) => settings.insert(name, default),
                 (None, false) if !rule.optional => {
-                    return Err(self.error(&format!("settings.{name}"), format!("is needed: {}", rule.about)));
+                    return Err(self.error(
+                        &format!("settings.{name}"),
+                        format!("is needed: {}", rule.about),
+                    ));
                 }
                 _ => {}
             }
@@ -239,7 +244,10 @@ impl SourceConfig {
             }
             let is_reference = text.starts_with("env:") || text.starts_with("file:");
             if rule.is_some_and(|rule| rule.secret) && !is_reference {
-                return Err(self.error(&format!("settings.{name}"), "is a secret; write \"env:NAME\" or \"file:PATH\""));
+                return Err(self.error(
+                    &format!("settings.{name}"),
+                    "is a secret; write \"env:NAME\" or \"file:PATH\"",
+                ));
             }
             let value = match is_reference {
                 true => resolve(text).and_then(|bytes| {
@@ -248,7 +256,8 @@ impl SourceConfig {
                 }),
                 false => Ok(text.clone()),
             };
-            let value = value.map_err(|problem| self.error(&format!("settings.{name}"), problem))?;
+            let value =
+                value.map_err(|problem| self.error(&format!("settings.{name}"), problem))?;
             settings.insert(name, value);
         }
         Ok(settings)
@@ -274,7 +283,8 @@ impl SourceConfig {
 
     pub(super) fn check_order(&self, effects: &[Effect]) -> Result<()> {
         let map = &self.map;
-        let is_mapped = |places: &Option<Places>| places.as_ref().is_some_and(|places| !places.0.is_empty());
+        let is_mapped =
+            |places: &Option<Places>| places.as_ref().is_some_and(|places| !places.0.is_empty());
         let has_entity = is_mapped(&map.entity_id);
         let needs_order = effects
             .iter()

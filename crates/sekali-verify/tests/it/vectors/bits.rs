@@ -18,7 +18,9 @@ fn flip(bytes: &[u8], bit: usize) -> Vec<u8> {
 }
 
 fn verifies(case: &Case<'_>, request: &Request<'_>) -> bool {
-    case.prover.verify(request, case.now_ms(), &case.documents).is_ok()
+    case.prover
+        .verify(request, case.now_ms(), &case.documents)
+        .is_ok()
 }
 
 /// Those that prove without ambiguity that the whole body is signed.
@@ -32,14 +34,23 @@ fn no_bit_of_a_covered_body_changes_unseen() {
     let mut tried = 0;
     for case in valid_cases() {
         let covers = case.prover.coverage() == Coverage::Body;
-        let is_raw = case.preset.name != "twilio" && case.preset.name != "braintree" && case.preset.name != "doku";
+        let is_raw = case.preset.name != "twilio"
+            && case.preset.name != "braintree"
+            && case.preset.name != "doku";
         if !covers || !is_raw {
             continue;
         }
         for bit in sampled(case.body.len()) {
             let body = Bytes::from(flip(&case.body, bit));
-            let request = Request { body: &body, ..case.request() };
-            assert!(!verifies(&case, &request), "{} bit {bit}", text(case.vector, "id"));
+            let request = Request {
+                body: &body,
+                ..case.request()
+            };
+            assert!(
+                !verifies(&case, &request),
+                "{} bit {bit}",
+                text(case.vector, "id")
+            );
             tried += 1;
         }
     }
@@ -55,16 +66,24 @@ fn no_bit_of_a_decoded_signature_changes_unseen() {
             let text = value.to_str().unwrap_or_default();
             for start in runs(text) {
                 let (front, run, back) = start;
-                let Some((bytes, encode)) = decode(run) else { continue };
+                let Some((bytes, encode)) = decode(run) else {
+                    continue;
+                };
                 for bit in 0..bytes.len() * 8 {
                     let changed = format!("{front}{}{back}", encode(&flip(&bytes, bit)));
                     let mut headers = case.headers.clone();
                     headers.insert(name, HeaderValue::try_from(changed).unwrap());
-                    let request = Request { headers: &headers, ..case.request() };
+                    let request = Request {
+                        headers: &headers,
+                        ..case.request()
+                    };
                     let still = case.prover.verify(&request, case.now_ms(), &case.documents);
                     // Where one signature of several fits, another may change.
-                    let has_others = text.matches(['=', ',', ' ']).count() > 3 || case.headers.len() > 8;
-                    assert!(still.is_err() || has_others || !is_signature(&case, name.as_str()), "{id} bit {bit}");
+                    let has_others = runs(text).len() > 1;
+                    assert!(
+                        still.is_err() || has_others || !is_signature(&case, name.as_str()),
+                        "{id} bit {bit}"
+                    );
                     tried += 1;
                 }
             }
@@ -75,7 +94,11 @@ fn no_bit_of_a_decoded_signature_changes_unseen() {
 
 /// Only the headers that a scheme takes the signature from.
 fn is_signature(case: &Case<'_>, name: &str) -> bool {
-    case.preset.schemes.iter().any(|scheme| scheme.signature_header().is_some_and(|header| header == name))
+    case.preset.schemes.iter().any(|scheme| {
+        scheme
+            .signature_header()
+            .is_some_and(|header| header == name)
+    })
 }
 
 type Encode = fn(&[u8]) -> String;
@@ -109,7 +132,9 @@ fn decode(run: &str) -> Option<(Vec<u8>, Encode)> {
         return Some((bytes, |bytes| hex::encode(bytes)));
     }
     let bytes = base64::prelude::BASE64_STANDARD.decode(run).ok()?;
-    Some((bytes, |bytes| base64::prelude::BASE64_STANDARD.encode(bytes)))
+    Some((bytes, |bytes| {
+        base64::prelude::BASE64_STANDARD.encode(bytes)
+    }))
 }
 
 #[test]
@@ -119,20 +144,37 @@ fn other_spellings_of_a_base64_signature_are_refused() {
         for (name, value) in &case.headers {
             let text = value.to_str().unwrap_or_default();
             // Without its padding, and with bits set that no byte holds.
-            let Some(front) = text.strip_suffix("=") else { continue };
+            let Some(front) = text.strip_suffix("=") else {
+                continue;
+            };
             if !is_signature(&case, name.as_str()) || front.contains(',') {
                 continue;
             }
             let last = front.trim_end_matches('=').chars().last().unwrap();
-            let loose = format!("{}{}=", &front[..front.len() - 1], char::from(last as u8 + 1));
-            for changed in [front.to_owned(), loose, text.replace('+', "-").replace('/', "_")] {
+            let loose = format!(
+                "{}{}=",
+                &front[..front.len() - 1],
+                char::from(last as u8 + 1)
+            );
+            for changed in [
+                front.to_owned(),
+                loose,
+                text.replace('+', "-").replace('/', "_"),
+            ] {
                 if changed == text {
                     continue;
                 }
                 let mut headers = case.headers.clone();
                 headers.insert(name, HeaderValue::try_from(changed).unwrap());
-                let request = Request { headers: &headers, ..case.request() };
-                assert!(!verifies(&case, &request), "{}", super::text(case.vector, "id"));
+                let request = Request {
+                    headers: &headers,
+                    ..case.request()
+                };
+                assert!(
+                    !verifies(&case, &request),
+                    "{}",
+                    super::text(case.vector, "id")
+                );
                 tried += 1;
             }
         }
@@ -143,7 +185,9 @@ fn other_spellings_of_a_base64_signature_are_refused() {
 /// Whether one preset's schemes could take the other's requests by right.
 fn same_scheme(a: &Preset, b: &Preset) -> bool {
     let is_same = |mine: &Scheme, theirs: &Scheme| mine.shape() == theirs.shape();
-    a.schemes.iter().any(|mine| b.schemes.iter().any(|theirs| is_same(mine, theirs)))
+    a.schemes
+        .iter()
+        .any(|mine| b.schemes.iter().any(|theirs| is_same(mine, theirs)))
 }
 
 #[test]
@@ -164,9 +208,16 @@ fn a_signature_of_one_provider_is_none_of_another() {
             let Ok(prover) = Prover::new(&other.schemes, &secrets, settings, window) else {
                 continue;
             };
-            let passes = prover.verify(&case.request(), case.now_ms(), &case.documents).is_ok();
+            let passes = prover
+                .verify(&case.request(), case.now_ms(), &case.documents)
+                .is_ok();
             let by_right = same_scheme(case.preset, other);
-            assert!(!passes || by_right, "{} passes as {}", text(case.vector, "id"), other.name);
+            assert!(
+                !passes || by_right,
+                "{} passes as {}",
+                text(case.vector, "id"),
+                other.name
+            );
             tried += 1;
         }
     }
@@ -176,12 +227,19 @@ fn a_signature_of_one_provider_is_none_of_another() {
 #[test]
 fn an_event_of_its_provider_has_its_provider_s_id() {
     for preset in Preset::all() {
-        let vector = VECTORS.iter().find(|vector| text(vector, "id") == preset.vectors.id).unwrap();
+        let vector = VECTORS
+            .iter()
+            .find(|vector| text(vector, "id") == preset.vectors.id)
+            .unwrap();
         if !vector["event_id"].is_string() {
             continue;
         }
         match Case::new(vector).outcome() {
-            Outcome::Events(events) => assert!(events.iter().all(super::read::Event::has_own_id), "{}", preset.name),
+            Outcome::Events(events) => assert!(
+                events.iter().all(super::read::Event::has_own_id),
+                "{}",
+                preset.name
+            ),
             Outcome::Replied(_) => {}
             other => panic!("{}: {other:?}", preset.name),
         }

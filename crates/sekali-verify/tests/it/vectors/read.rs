@@ -50,7 +50,13 @@ fn one(case: &Case<'_>, view: View<'_>, lineage: &[&Json<'_>]) -> Result<Event, 
     let view = view.with_json(lineage, inner.as_ref());
     let read = |places: &Option<Places>| -> Option<String> {
         let mut found = places.iter().flat_map(|places| &places.0);
-        found.find_map(|place| view.scalar(place).unwrap_or(None).as_ref().map(Scalar::as_text).map(str::to_owned))
+        found.find_map(|place| {
+            view.scalar(place)
+                .unwrap_or(None)
+                .as_ref()
+                .map(Scalar::as_text)
+                .map(str::to_owned)
+        })
     };
     let ids = map.event_id.clone().unwrap_or_default();
     let places = Places(ids.places().to_vec());
@@ -63,7 +69,9 @@ fn one(case: &Case<'_>, view: View<'_>, lineage: &[&Json<'_>]) -> Result<Event, 
     let unit = map.time_unit.unwrap_or_default();
     let is_time = |text: &String| sekali_verify::parse_any(text, unit, offset).is_some();
     Ok(Event {
-        is_from_provider: event_id.as_ref().is_some_and(|id| !id.starts_with("sha256:")),
+        is_from_provider: event_id
+            .as_ref()
+            .is_some_and(|id| !id.starts_with("sha256:")),
         event_id,
         event_type: read(&map.event_type),
         entity_id: read(&map.entity_id),
@@ -76,7 +84,10 @@ fn one(case: &Case<'_>, view: View<'_>, lineage: &[&Json<'_>]) -> Result<Event, 
 pub(super) fn differences(vector: &Value, events: &[Event]) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(wanted) = vector["event_ids"].as_array() {
-        let given: Vec<Option<&str>> = events.iter().map(|event| event.event_id.as_deref()).collect();
+        let given: Vec<Option<&str>> = events
+            .iter()
+            .map(|event| event.event_id.as_deref())
+            .collect();
         if *wanted != given.iter().map(|id| Value::from(*id)).collect::<Vec<_>>() {
             lines.push(format!("event_ids are {given:?} instead of {wanted:?}"));
         }
@@ -99,7 +110,10 @@ pub(super) fn differences(vector: &Value, events: &[Event]) -> Vec<String> {
         // Okta's vector names the delivery's id beside the elements'.
         let is_stated = vector[name].is_string() && !(name == "event_id" && is_batch_id);
         if is_stated && given.as_deref() != vector[name].as_str() {
-            lines.push(format!("{name} is {given:?} instead of {:?}", text(vector, name)));
+            lines.push(format!(
+                "{name} is {given:?} instead of {:?}",
+                text(vector, name)
+            ));
         }
     }
     lines

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use sekali::event::{Delivery, Receipt};
 use sekali::identify::{Arrival, identify, identify_late};
 use sekali::{Outcome, Reason, Result, Source};
-use sekali_verify::{Rejection, Scheme, Secret};
+use sekali_verify::{NoDocuments, Rejection};
 
 use super::Rig;
 
@@ -40,12 +40,11 @@ impl Rig {
     /// Signs a body now, as the sender of a source does.
     pub(crate) fn sign(&self, source: &str, body: impl Into<Bytes>) -> Request {
         let (source, body) = (self.source(source), body.into());
-        let secret = Secret::new("a-secret-of-this-test").unwrap();
         let signed = source
-            .scheme()
-            .map(|scheme: &Scheme| scheme.sign(&secret, &body, self.clock.now_ms()));
+            .prover()
+            .map(|prover| prover.sign(&body, self.clock.now_ms()).unwrap());
         Request {
-            headers: signed.into_iter().flatten().collect(),
+            headers: signed.unwrap_or_default(),
             body,
         }
     }
@@ -65,12 +64,11 @@ impl Rig {
         };
         let arrival = Arrival {
             headers: &request.headers,
+            url: None,
             now_ms,
         };
-        let verified = source
-            .verifier(now_ms)
-            .verify(&request.headers, request.body);
-        let (event, only_if_known) = match verified {
+        let post = sekali_verify::Request::post(&request.headers, &request.body);
+        let (events, only_if_known) = match source.verify(&post, now_ms, &NoDocuments) {
             Ok(verified) => (identify(&source, &verified, arrival), None),
             Err(Rejection::Stale(stale)) if !source.strict_expiry => {
                 let reason = Reason::from_code(stale.reason().code()).unwrap();
@@ -87,8 +85,9 @@ impl Rig {
                 ));
             }
         };
+        let mut events = events.map_err(|refusal| refused(Outcome::Malformed, refusal.reason))?;
         Ok(Delivery {
-            event: event.map_err(|refusal| refused(Outcome::Malformed, refusal.reason))?,
+            event: events.pop().unwrap(),
             source,
             received_at: now_ms,
             started: Instant::now(),
