@@ -14,6 +14,7 @@ mod entities;
 mod events;
 mod init;
 mod output;
+mod providers;
 mod send;
 mod store;
 mod traffic;
@@ -80,6 +81,8 @@ enum Command {
     },
     /// Sign events and send them, as a provider would
     Send(send::Send),
+    /// List the providers that are known, or show everything about one
+    Providers(providers::Providers),
     /// Look at events, and give them another try
     #[command(subcommand)]
     Events(events::Events),
@@ -116,6 +119,7 @@ async fn dispatch(command: Command) -> anyhow::Result<u8> {
         Command::Check { config } => store::check(config.load()?).await,
         Command::Migrate { config } => store::migrate(config.load()?).await,
         Command::Send(send) => send.run().await,
+        Command::Providers(providers) => providers.run(),
         Command::Events(events) => events.run().await,
         Command::Entities(entities) => entities.run().await,
         Command::Prune(prune) => prune.run().await,

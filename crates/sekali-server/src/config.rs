@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use sekali::source::{RateLimit, Span};
+use sekali::source::{Addresses, RateLimit, Span};
 use sekali::store::Retention;
 use sekali::{Limits, Source, SourceConfig, Sources};
 use serde::Deserialize;
 
 mod explain;
+mod public_url;
 mod units;
 
 use explain::explain;
+pub(crate) use public_url::PublicUrl;
 pub(crate) use units::{Keep, Size};
 
 /// The file that is read unless another is named.
@@ -33,6 +35,10 @@ pub(crate) struct ServerConfig {
     pub(crate) listen: SocketAddr,
     /// Where metrics are shown; not for the public.
     pub(crate) internal_listen: Option<SocketAddr>,
+    /// Under which address senders know the receiver, where that is fixed.
+    pub(crate) public_url: Option<PublicUrl>,
+    /// Whose word counts about who sent a request, and where to.
+    pub(crate) trusted_proxies: Addresses,
     /// The largest body.
     pub(crate) max_body: Size,
     /// How long a body may take to arrive.
@@ -56,6 +62,8 @@ impl Default for ServerConfig {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8686)),
             internal_listen: Some(SocketAddr::from(([127, 0, 0, 1], 8687))),
+            public_url: None,
+            trusted_proxies: Addresses::default(),
             max_body: Size(5 << 20),
             body_timeout: Span(Duration::from_secs(10)),
             header_timeout: Span(Duration::from_secs(10)),
@@ -118,6 +126,31 @@ impl Default for RetentionConfig {
     }
 }
 
+/// How keys of senders are fetched that are not configured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct KeysConfig {
+    /// How long a fetched document is used.
+    pub(crate) keep: Span,
+    /// How long fetching one may take.
+    pub(crate) timeout: Span,
+    /// A file of further root certificates, in PEM.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Whether documents may come from private addresses, as in a test.
+    pub(crate) allow_private: bool,
+}
+
+impl Default for KeysConfig {
+    fn default() -> Self {
+        Self {
+            keep: Span(Duration::from_secs(3600)),
+            timeout: Span(Duration::from_secs(5)),
+            ca_file: None,
+            allow_private: false,
+        }
+    }
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -151,6 +184,8 @@ pub(crate) struct Config {
     pub(crate) worker: WorkerConfig,
     /// How long things are kept.
     pub(crate) retention: RetentionConfig,
+    /// How keys of senders are fetched.
+    pub(crate) keys: KeysConfig,
     /// What is logged.
     pub(crate) log: LogConfig,
     /// Sources that are not configured any more, although events of theirs may be pending.
@@ -240,6 +275,17 @@ impl Config {
         let sql = std::fs::read_to_string(&path)
             .with_context(|| format!("store.setup: could not read {}", path.display()));
         sql.map(Some)
+    }
+
+    /// Reads the further root certificates, where there are any.
+    pub(crate) fn further_roots(&self) -> anyhow::Result<Option<Vec<u8>>> {
+        let Some(path) = &self.keys.ca_file else {
+            return Ok(None);
+        };
+        let path = self.folder.join(path);
+        let pem = std::fs::read(&path)
+            .with_context(|| format!("keys.ca_file: could not read {}", path.display()));
+        pem.map(Some)
     }
 
     /// Returns the engine's limits.

@@ -21,11 +21,15 @@ use crate::config::ServerConfig;
 use crate::telemetry::Metrics;
 
 mod answer;
+mod handshake;
 mod health;
 mod hooks;
+mod keys;
+mod origin;
 mod receive;
 mod throttle;
 
+pub(crate) use keys::Keys;
 use receive::Budget;
 use throttle::Throttle;
 
@@ -37,6 +41,7 @@ pub(crate) struct App {
     pub(crate) clock: sekali::Clock,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) config: ServerConfig,
+    pub(crate) keys: Keys,
     pub(crate) budget: Budget,
     pub(crate) throttle: Throttle,
     pub(crate) stopping: watch::Receiver<bool>,
@@ -47,7 +52,7 @@ impl App {
     pub(crate) fn new(
         engine: &sekali::Engine,
         metrics: Arc<Metrics>,
-        config: ServerConfig,
+        (config, keys): (ServerConfig, Keys),
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
@@ -56,6 +61,7 @@ impl App {
             store: engine.store().clone(),
             clock: engine.clock().clone(),
             metrics,
+            keys,
             budget: Budget::new(config.max_in_flight.0),
             throttle: Throttle::new(&config, engine.sources()),
             config,

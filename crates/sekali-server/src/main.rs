@@ -1,10 +1,11 @@
 //! The `sekali` binary: receives webhooks over HTTP and applies each of them once.
 //!
-//! `run` starts and stops the server, `http` is the way of a delivery, `cli` has a module per command. What a delivery
-//! means is not decided here but in the crate `sekali`.
+//! `run` starts and stops the server, `http` is the way of a delivery, `fetch` asks other servers, `cli` has a module per
+//! command. What a delivery means is not decided here but in the crate `sekali`.
 
 mod cli;
 mod config;
+mod fetch;
 mod http;
 mod run;
 mod telemetry;

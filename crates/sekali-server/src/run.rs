@@ -119,7 +119,7 @@ pub(crate) async fn run(
     let app = Arc::new(App::new(
         &engine,
         metrics,
-        config.server.clone(),
+        (config.server.clone(), http::Keys::new(&config)?),
         stopping.clone(),
     ));
     let prune = tokio::spawn(prune(store, config.clone()));

@@ -235,6 +235,52 @@ impl FromStr for Place {
     }
 }
 
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Free(steps) = self else {
+            return match self {
+                Self::Plain(pointer) => pointer.fmt(f),
+                Self::Free(_) => Ok(()),
+            };
+        };
+        for step in steps {
+            match step {
+                PathStep::Key(key) => write!(f, "/{}", key.replace('~', "~0").replace('/', "~1"))?,
+                PathStep::Any => f.write_str("/*")?,
+                PathStep::At(pointer) => write!(f, "/{{{pointer}}}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let above = |levels: &usize| "../".repeat(*levels);
+        let rest = |path: &Path| path.to_string().trim_start_matches('/').to_owned();
+        match self {
+            Self::Body(path) => path.fmt(f),
+            Self::Above(levels, path) => write!(f, "{}{}", above(levels), rest(path)),
+            Self::Key(path) => write!(f, "key:{path}"),
+            Self::Inner(path) => write!(f, "inner:{path}"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::DecodedHeader(name) => write!(f, "decoded-header:{name}"),
+            Self::Query(name) => write!(f, "query:{name}"),
+            Self::Form(name) => write!(f, "form:{name}"),
+            Self::Xml(steps) => write!(f, "xml:/{}", steps.join("/")),
+            Self::Tail(index) => write!(f, "tail:{index}"),
+            Self::Literal(text) => write!(f, "literal:{text}"),
+            Self::Count(levels, path) => write!(f, "count:{}{}", above(levels), rest(path)),
+            Self::HashBody => f.write_str("hash:body"),
+            Self::Join(pieces) => pieces.iter().try_for_each(|piece| match piece {
+                Piece::Text(text) => f.write_str(text),
+                Piece::Needed(place) => write!(f, "{{{place}}}"),
+                Piece::Optional(place) => write!(f, "{{{place}?}}"),
+            }),
+        }
+    }
+}
+
 fn unknown(text: &str) -> String {
     format!(
         "{text} is neither a JSON pointer (/a/b) nor one of header:Name, decoded-header:Name, query:name, form:name, \
@@ -378,7 +424,7 @@ mod tests {
             "../../a/b",
             "key:/*",
             "inner:/x",
-            "header:X-Id",
+            "header:x-id",
             "decoded-header:ce-id",
             "query:a",
             "form:a.b",
@@ -387,10 +433,11 @@ mod tests {
             "literal:{not a place}",
             "count:../../first",
             "hash:body",
-            "{/a}:{header:X}-{/b?}",
+            "{/a}:{header:x}-{/b?}",
             "{/payload/{/contains/0}/id}:x",
         ] {
-            assert!(text.parse::<Place>().is_ok(), "{text}");
+            let place: Place = text.parse().unwrap();
+            assert_eq!(place.to_string(), text.to_ascii_lowercase());
         }
         for text in [
             "a",

@@ -1,7 +1,6 @@
 //! Signs a request the way its sender does, for tests, demos and the command line.
 //!
-//! The counterpart of [`crate::Prover`], and judged by it: what is returned was proven first. It sends nothing
-//! itself. Where a provider signs inside of the body, the body is printed again with the signature in it.
+//! The counterpart of [`crate::Prover`], and judged by it where there are several schemes. It sends nothing itself. Where a provider signs inside of the body, the body is printed again with the signature in it.
 
 use base64::Engine as _;
 use bytes::Bytes;
@@ -34,6 +33,30 @@ pub struct Outgoing {
     pub body: Bytes,
 }
 
+impl Outgoing {
+    /// Describes a POST.
+    pub fn post(url: impl Into<String>, headers: HeaderMap, body: Bytes) -> Self {
+        Self {
+            method: Method::POST,
+            url: url.into(),
+            tail: String::new(),
+            headers,
+            body,
+        }
+    }
+
+    /// Looks at it as its receiver will.
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            method: &self.method,
+            url: &self.url,
+            tail: &self.tail,
+            headers: &self.headers,
+            body: &self.body,
+        }
+    }
+}
+
 /// The reason why nothing can be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CannotSign {
@@ -48,13 +71,7 @@ pub enum CannotSign {
 impl Prover {
     /// Makes the headers that prove a body; times before 1970 count as its start.
     pub fn sign(&self, body: &Bytes, at_ms: i64) -> Result<HeaderMap, CannotSign> {
-        let request = Outgoing {
-            method: Method::POST,
-            url: String::new(),
-            tail: String::new(),
-            headers: HeaderMap::new(),
-            body: body.clone(),
-        };
+        let request = Outgoing::post("", HeaderMap::new(), body.clone());
         self.sign_request(request, at_ms)
             .map(|signed| signed.headers)
     }
@@ -67,18 +84,20 @@ impl Prover {
         if lanes.peek().is_none() {
             return Err(CannotSign::NotOurKey);
         }
-        let signed = lanes.filter_map(|lane| self.try_lane(lane, request.clone(), at_ms));
-        let mut proven = signed.filter(|signed| {
-            let request = Request {
-                method: &signed.method,
-                url: &signed.url,
-                tail: &signed.tail,
-                headers: &signed.headers,
-                body: &signed.body,
+        for lane in lanes {
+            let Some(signed) = self.try_lane(lane, request.clone(), at_ms) else {
+                continue;
             };
-            self.prove(&request, at_ms, &NoDocuments).is_ok()
-        });
-        proven.next().ok_or(CannotSign::Body)
+            // A scheme without conditions applies to every request: it need not be asked.
+            if lane.scheme.when.is_empty() || self.takes(&signed, at_ms) {
+                return Ok(signed);
+            }
+        }
+        Err(CannotSign::Body)
+    }
+
+    fn takes(&self, signed: &Outgoing, at_ms: i64) -> bool {
+        self.prove(&signed.request(), at_ms, &NoDocuments).is_ok()
     }
 
     fn try_lane(&self, lane: &Lane, request: Outgoing, at_ms: i64) -> Option<Outgoing> {
@@ -116,14 +135,7 @@ impl Prover {
         time: Option<&str>,
     ) -> Option<String> {
         let (_, key) = lane.keys.last()?;
-        let received = Request {
-            method: &request.method,
-            url: &request.url,
-            tail: &request.tail,
-            headers: &request.headers,
-            body: &request.body,
-        };
-        let opened = Opened::new(received);
+        let opened = Opened::new(request.request());
         let scene = Scene {
             opened: &opened,
             element,

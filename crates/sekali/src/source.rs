@@ -28,7 +28,7 @@ mod config;
 mod field;
 mod setting;
 
-pub use addresses::Addresses;
+pub use addresses::{Addresses, Network};
 pub use config::SourceConfig;
 pub use field::{EventField, FieldRef, FieldRefs};
 pub use sekali_verify::{Span, Unusable};
@@ -123,7 +123,7 @@ impl Source {
             handshakes: config.handshake.clone().unwrap_or_default(),
             confirm_handshakes: config.confirm_handshakes,
             public_url: config.public_url.clone(),
-            allow_from: config.allow_from()?,
+            allow_from: config.allow_from.clone(),
             keep_rejected: config.keep_rejected,
             preset,
             prover,

@@ -22,10 +22,12 @@ mod deliveries;
 mod depth;
 mod entities;
 mod guard;
+mod handshakes;
 mod history;
 mod inbox;
 mod positions;
 mod prune;
+mod rejected;
 mod sqlite;
 mod tables;
 mod variants;
@@ -38,6 +40,7 @@ pub(crate) use deliveries::WriteRejected;
 pub use depth::{Depth, PendingSources, Ping, ReadDepth};
 pub(crate) use entities::{EntityState, lock_entities, save_entity};
 pub use guard::Interruption;
+pub use handshakes::{HandshakeOutcome, HandshakeRow, ListHandshakes, NoteHandshake};
 pub use history::{
     AttemptRow, DeliveryRow, EntityHistory, EventFilter, EventRow, GapRow, ListEvents, ShowEntity,
     ShowEvent, Story, VariantRow,
@@ -47,6 +50,7 @@ pub(crate) use positions::{
     conflicting_seq, is_any_waiting, missing_versions, note_position, waiting_since, wake_followers,
 };
 pub use prune::{Cursor, Prune, Pruned, Retention};
+pub use rejected::{FindRejected, KeepRejected, ListRejected, RejectedRow};
 pub use tables::{CheckEffects, Setup};
 pub(crate) use tables::{Columns, Write, WriteKind};
 pub(crate) use work::{Claim, Claimed, Fail, GiveBack, Renew, Settlement, settle, take_over_all};

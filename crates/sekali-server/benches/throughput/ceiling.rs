@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::routing::post;
 use http::{HeaderMap, StatusCode};
-use sekali_verify::{Check, Scheme, Secret, Window};
+use sekali_verify::{NoDocuments, Prove as _, Prover, Request, Scheme, Secret, Settings, Window};
 
 use crate::load::SECRET;
 
@@ -47,11 +47,20 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?
         .block_on(async {
-            let secrets: Arc<[Secret]> =
-                [Secret::new(SECRET).map_err(|problem| problem.to_string())?].into();
+            let window = Window {
+                past_ms: 300_000,
+                future_ms: 300_000,
+            };
+            let schemes = [Scheme::standard()];
+            let prover = Prover::new(
+                &schemes,
+                &[Secret::new(SECRET)?],
+                Settings::default(),
+                window,
+            )?;
             let router = axum::Router::new()
                 .route("/hooks/research", post(answer))
-                .with_state(secrets);
+                .with_state(Arc::new(prover));
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
             println!("{}", listener.local_addr()?);
             axum::serve(listener, router).await?;
@@ -59,23 +68,9 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
 }
 
-async fn answer(
-    State(secrets): State<Arc<[Secret]>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> StatusCode {
-    let scheme = Scheme::preset("timestamped").expect("the scheme is one of our own");
-    let window = Window {
-        past_ms: 300_000,
-        future_ms: 300_000,
-    };
-    let check = Check {
-        scheme,
-        secrets: &secrets,
-        window,
-        now_ms: sekali::Clock::System.now_ms(),
-    };
-    match check.verify(&headers, body) {
+async fn answer(State(prover): State<Arc<Prover>>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let now_ms = sekali::Clock::System.now_ms();
+    match prover.verify(&Request::post(&headers, &body), now_ms, &NoDocuments) {
         Ok(_) => StatusCode::ACCEPTED,
         Err(_) => StatusCode::UNAUTHORIZED,
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sekali::Clock;
-use sekali_verify::{Scheme, Secret};
+use sekali_verify::{Prover, Scheme, Secret, Settings, Window};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -78,8 +78,17 @@ impl Load {
     ) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
-        let secret = Secret::new(SECRET).map_err(|problem| problem.to_string())?;
-        let scheme = Scheme::preset("timestamped").ok_or("no scheme")?;
+        let window = Window {
+            past_ms: 0,
+            future_ms: 0,
+        };
+        let schemes = [Scheme::standard()];
+        let prover = Prover::new(
+            &schemes,
+            &[Secret::new(SECRET)?],
+            Settings::default(),
+            window,
+        )?;
         let (mut times, mut request, mut answer) =
             (Vec::new(), Vec::with_capacity(2048), vec![0; 4096]);
         let mut dice = fastrand::Rng::new();
@@ -93,12 +102,7 @@ impl Load {
                 from = started + Duration::from_secs_f64(index as f64 / per_second);
                 tokio::time::sleep_until(from.into()).await;
             }
-            self.write(
-                &mut request,
-                (scheme, &secret),
-                self.first + index,
-                &mut dice,
-            );
+            self.write(&mut request, &prover, self.first + index, &mut dice);
             stream.write_all(&request).await?;
             read_answer(&mut stream, &mut answer).await?;
             times.push(from.elapsed());
@@ -108,7 +112,7 @@ impl Load {
     fn write(
         &self,
         request: &mut Vec<u8>,
-        (scheme, secret): (&Scheme, &Secret),
+        prover: &Prover,
         number: usize,
         dice: &mut fastrand::Rng,
     ) {
@@ -118,8 +122,10 @@ impl Load {
         };
         // Neighbours in time are about different entities, whatever their ids.
         let entity = number % ENTITIES;
-        let body = body(&id, entity, number);
-        let headers = scheme.sign(secret, body.as_bytes(), Clock::System.now_ms());
+        let body = bytes::Bytes::from(body(&id, entity, number));
+        let headers = prover
+            .sign(&body, Clock::System.now_ms())
+            .unwrap_or_default();
         request.clear();
         request.extend_from_slice(b"POST /hooks/research HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
         for (name, value) in &headers {
@@ -135,7 +141,7 @@ impl Load {
             )
             .as_bytes(),
         );
-        request.extend_from_slice(body.as_bytes());
+        request.extend_from_slice(&body);
     }
 }
 

@@ -8,9 +8,12 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::Args;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sekali::Clock;
-use sekali_verify::{Json, Pointer, Scheme, Secret};
+use sekali_verify::{
+    Json, Outgoing as Request, Place, Pointer, Preset, Prover, Scheme, Secret, Settings, Window,
+};
+use sha2::{Digest as _, Sha256};
 
 use super::output;
 use super::traffic::{Figures, Make, Outgoing, Pace, Target, progress, send};
@@ -26,7 +29,7 @@ pub(crate) struct Send {
     #[arg(default_value = "-")]
     file: PathBuf,
     /// Take address, scheme and secret from this source of the config file
-    #[arg(long, value_name = "ID", conflicts_with_all = ["url", "secret"], required_unless_present = "url")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["url", "secret", "preset", "settings"], required_unless_present = "url")]
     source: Option<String>,
     /// Where to send, http://HOST:PORT/PATH
     #[arg(long, requires = "secret")]
@@ -34,15 +37,24 @@ pub(crate) struct Send {
     /// The secret, env:NAME or file:PATH
     #[arg(long)]
     secret: Option<String>,
-    /// How to sign
-    #[arg(long, default_value = "timestamped", value_parser = clap::builder::PossibleValuesParser::new(Scheme::presets()))]
+    /// Sign like this provider; `sekali providers` lists them
+    #[arg(long, value_name = "NAME", conflicts_with = "scheme")]
+    preset: Option<String>,
+    /// A setting of the preset, NAME=VALUE
+    #[arg(long = "setting", value_name = "NAME=VALUE", requires = "preset", value_parser = pair)]
+    settings: Vec<(String, String)>,
+    /// How to sign, for senders that are no provider's
+    #[arg(long, default_value = "timestamped", value_parser = clap::builder::PossibleValuesParser::new(Scheme::generic_names()))]
     scheme: String,
     /// Where the event id is in the body
     #[arg(long, default_value = "/event_id", value_name = "POINTER")]
     id: Pointer,
-    /// The header that repeats the event id; `none` for no header
-    #[arg(long, default_value = "X-Webhook-Id", value_name = "NAME")]
-    id_header: String,
+    /// The header that repeats the event id; `none` for no header [default: X-Webhook-Id, or the preset's]
+    #[arg(long, value_name = "NAME")]
+    id_header: Option<String>,
+    /// A further header, NAME:VALUE, such as the event's type
+    #[arg(long = "header", value_name = "NAME:VALUE", value_parser = header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
     /// Send each event this many times more
     #[arg(long, default_value_t = 0, value_name = "TIMES")]
     duplicates: usize,
@@ -55,6 +67,9 @@ pub(crate) struct Send {
     /// How many connections at once
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: u16,
+    /// Print the signed requests as JSON lines instead of sending them
+    #[arg(long)]
+    print: bool,
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
@@ -67,10 +82,30 @@ fn positive(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a rate is above 0".to_owned())
 }
 
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("write NAME:VALUE")?;
+    let name = name
+        .trim()
+        .parse()
+        .map_err(|_| format!("{name} is no header name"))?;
+    let value = HeaderValue::from_str(value.trim());
+    Ok((
+        name,
+        value.map_err(|_| "the value fits into no header".to_owned())?,
+    ))
+}
+
 /// What signs the events.
 struct Signer {
-    scheme: Scheme,
-    secret: Secret,
+    prover: Prover,
+    preset: Option<&'static Preset>,
+    /// The URL as the receiver knows it, which may be signed.
+    url: String,
 }
 
 impl Send {
@@ -80,7 +115,13 @@ impl Send {
         if bodies.is_empty() {
             bail!("{} holds no events", self.file.display());
         }
-        let (len, make) = self.requests(signer, bodies)?;
+        let requests = self.requests(&signer, bodies)?;
+        if self.print {
+            return print_requests(&signer, requests);
+        }
+        let len = requests.len();
+        let path = target.path().to_owned();
+        let make: Make = Arc::new(move |index: usize| outgoing(&signer, &path, &requests[index]));
         let bar = progress(len);
         let started = Instant::now();
         let pace = Pace {
@@ -102,15 +143,37 @@ impl Send {
 
     fn signer(&self) -> anyhow::Result<(Target, Signer)> {
         let Some(id) = &self.source else {
-            let (url, secret) = (
-                self.url.as_deref().unwrap_or_default(),
-                self.secret.as_deref().unwrap_or_default(),
-            );
-            let secret = read_secret(secret, Path::new(""))?;
-            let scheme = Scheme::preset(&self.scheme)
-                .context("the scheme is unknown")?
-                .clone();
-            return Ok((Target::parse(url)?, Signer { scheme, secret }));
+            let url = self.url.clone().unwrap_or_default();
+            let secret = read_secret(self.secret.as_deref().unwrap_or_default())?;
+            let (schemes, preset) = match &self.preset {
+                Some(name) => {
+                    let preset = Preset::find(name).with_context(|| {
+                        format!("the preset {name} is unknown; `sekali providers` lists all")
+                    })?;
+                    (preset.schemes.clone(), Some(preset))
+                }
+                None => (
+                    Scheme::generic(&self.scheme).cloned().into_iter().collect(),
+                    None,
+                ),
+            };
+            let defaults = preset.into_iter().flat_map(|preset| &preset.settings);
+            let mut settings: Settings = defaults
+                .filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)))
+                .collect();
+            for (name, value) in &self.settings {
+                settings.insert(name, value);
+            }
+            let prover = Prover::new(&schemes, &[secret], settings, WINDOW)?;
+            let target = Target::parse(&url)?;
+            return Ok((
+                target,
+                Signer {
+                    prover,
+                    preset,
+                    url,
+                },
+            ));
         };
         let config = self.config.load()?;
         let sources = config.sources()?;
@@ -119,63 +182,77 @@ impl Send {
             what: "source",
             name,
         })?;
-        let scheme = source
-            .scheme()
+        let prover = source
+            .prover()
             .with_context(|| format!("source {id} is not signed; send with any HTTP client"))?;
-        let secret = config
-            .source
-            .iter()
-            .find(|source| source.id == *id)
-            .and_then(|source| source.secrets.last());
-        let secret = read_secret(
-            &secret.context("the source has no secret")?.from,
-            &config.folder,
-        )?;
-        let url = format!("http://{}/hooks/{}", config.server.listen, source.path);
-        Ok((
-            Target::parse(&url)?,
-            Signer {
-                scheme: scheme.clone(),
-                secret,
-            },
-        ))
+        let address = format!("http://{}/hooks/{}", config.server.listen, source.path);
+        let target = Target::parse(&address)?;
+        let signer = Signer {
+            prover: prover.clone(),
+            preset: source.preset,
+            url: source.public_url.clone().unwrap_or(address),
+        };
+        Ok((target, signer))
     }
 
-    fn requests(&self, signer: Signer, bodies: Vec<Bytes>) -> anyhow::Result<(usize, Make)> {
-        let id_header: Option<HeaderName> = match self.id_header.as_str() {
-            "none" => None,
-            name => Some(
-                name.parse()
-                    .with_context(|| format!("{name} is no header name"))?,
-            ),
-        };
+    /// Makes what is signed and sent, in its order.
+    fn requests(&self, signer: &Signer, bodies: Vec<Bytes>) -> anyhow::Result<Vec<Request>> {
+        let id_header = self.id_header(signer.preset)?;
         let mut events = Vec::with_capacity(bodies.len() * (1 + self.duplicates));
         for body in bodies {
-            let id = id_header.as_ref().map(|name| {
-                let id = event_id(&body, &self.id)
-                    .with_context(|| format!("an event has no id at {}", self.id))?;
-                anyhow::Ok((name.clone(), HeaderValue::from_str(&id)?))
-            });
-            let event = (id.transpose()?, body);
+            let mut headers = HeaderMap::new();
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
+            if let Some(name) = &id_header {
+                let id = match (event_id(&body, &self.id), signer.preset) {
+                    (Some(id), _) => id,
+                    (None, Some(_)) => format!("evt_{}", hex::encode(&Sha256::digest(&body)[..12])),
+                    (None, None) => bail!("an event has no id at {}", self.id),
+                };
+                headers.insert(name, HeaderValue::from_str(&id)?);
+            }
+            for (name, value) in &self.headers {
+                headers.insert(name, value.clone());
+            }
+            let event = Request::post(&signer.url, headers, body);
             events.extend(std::iter::repeat_n(event, 1 + self.duplicates));
+        }
+        if let Some(first) = events.first() {
+            signer
+                .prover
+                .sign_request(first.clone(), Clock::System.now_ms())?;
         }
         if let Some(seed) = self.shuffle {
             fastrand::Rng::with_seed(seed).shuffle(&mut events);
         }
-        let len = events.len();
-        let make = move |index: usize| {
-            let (id, body): &(Option<_>, Bytes) = &events[index];
-            let mut headers = signer
-                .scheme
-                .sign(&signer.secret, body, Clock::System.now_ms());
-            headers.extend(id.clone());
-            Outgoing {
-                headers,
-                body: body.clone(),
-                kind: "sent",
+        Ok(events)
+    }
+
+    /// Finds the header that carries the event id beside the body, if there is one.
+    fn id_header(&self, preset: Option<&Preset>) -> anyhow::Result<Option<HeaderName>> {
+        match (self.id_header.as_deref(), preset) {
+            (Some("none"), _) => Ok(None),
+            (Some(name), _) => {
+                let name = name
+                    .parse()
+                    .with_context(|| format!("{name} is no header name"));
+                name.map(Some)
             }
-        };
-        Ok((len, Arc::new(make)))
+            (None, None) => Ok(Some(HeaderName::from_static("x-webhook-id"))),
+            (None, Some(preset)) => {
+                let places = preset
+                    .map
+                    .event_id
+                    .as_ref()
+                    .map_or(&[][..], |ids| ids.places());
+                Ok(places.iter().find_map(|place| match place {
+                    Place::Header(name) => Some(name.clone()),
+                    _ => None,
+                }))
+            }
+        }
     }
 
     fn print(&self, figures: &Figures, count: usize, per_second: f64) -> anyhow::Result<()> {
@@ -205,8 +282,67 @@ impl Send {
     }
 }
 
-fn read_secret(reference: &str, folder: &Path) -> anyhow::Result<Secret> {
-    let bytes = resolve_secret(reference, folder).map_err(|problem| anyhow::anyhow!(problem))?;
+/// A sender needs no window: nothing is held against it.
+const WINDOW: Window = Window {
+    past_ms: 300_000,
+    future_ms: 300_000,
+};
+
+/// Makes what signs with the scheme `timestamped`.
+pub(super) fn standard_prover(secret: &str) -> anyhow::Result<Prover> {
+    let secret = Secret::new(secret)?;
+    Ok(Prover::new(
+        &[Scheme::standard()],
+        &[secret],
+        Settings::default(),
+        WINDOW,
+    )?)
+}
+
+/// Signs a request now, for the path that it is sent to.
+fn outgoing(signer: &Signer, path: &str, request: &Request) -> Outgoing {
+    // The first one was signed before anything was sent, so that these can be.
+    let signed = signer
+        .prover
+        .sign_request(request.clone(), Clock::System.now_ms());
+    let signed = signed.unwrap_or_else(|_| request.clone());
+    // What the provider adds to the URL: a token in the query or behind the path.
+    let added = signed.url.strip_prefix(&signer.url).unwrap_or_default();
+    Outgoing {
+        path: (!added.is_empty()).then(|| format!("{path}{added}")),
+        headers: signed.headers,
+        body: signed.body,
+        kind: "sent",
+    }
+}
+
+fn print_requests(signer: &Signer, requests: Vec<Request>) -> anyhow::Result<u8> {
+    for request in requests {
+        let signed = signer
+            .prover
+            .sign_request(request, Clock::System.now_ms())?;
+        let headers: serde_json::Map<String, serde_json::Value> = signed
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                (
+                    name.to_string(),
+                    String::from_utf8_lossy(value.as_bytes()).into(),
+                )
+            })
+            .collect();
+        let line = serde_json::json!({
+            "method": signed.method.as_str(), "url": signed.url, "headers": headers,
+            "body": String::from_utf8_lossy(&signed.body),
+        });
+        output::line(&line.to_string());
+    }
+    Ok(DONE)
+}
+
+fn read_secret(reference: &str) -> anyhow::Result<Secret> {
+    let bytes =
+        resolve_secret(reference, Path::new("")).map_err(|problem| anyhow::anyhow!(problem))?;
     Secret::new(bytes).map_err(|problem| anyhow::anyhow!("{reference} {problem}"))
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
@@ -25,6 +25,13 @@ pub(crate) struct Target {
     authority: String,
     host: String,
     path: String,
+}
+
+impl Target {
+    /// Gives the path and query that is sent to.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
 }
 
 impl Target {
@@ -50,8 +57,10 @@ impl Target {
 /// One request, signed and ready.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The path and query, where it is not the target's.
+    pub(crate) path: Option<String>,
     /// What it is, for the figures.
     pub(crate) kind: &'static str,
 }
@@ -152,7 +161,8 @@ async fn exchange(
         *connection = Some(connect(target).await?);
     }
     let open = connection.as_mut().context("there is no connection")?;
-    let mut message = Request::post(&target.path).body(Full::new(request.body.clone()))?;
+    let path = request.path.as_deref().unwrap_or(&target.path);
+    let mut message = Request::post(path).body(Full::new(request.body.clone()))?;
     message
         .headers_mut()
         .insert(http::header::HOST, HeaderValue::from_str(&target.host)?);
@@ -160,8 +170,11 @@ async fn exchange(
         http::header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
+    for name in request.headers.keys() {
+        message.headers_mut().remove(name);
+    }
     for (name, value) in &request.headers {
-        message.headers_mut().insert(name, value.clone());
+        message.headers_mut().append(name, value.clone());
     }
     let response = open.send_request(message).await?;
     let status = response.status().as_u16();

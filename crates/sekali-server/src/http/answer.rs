@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use sekali::source::Answers;
 use sekali::{Outcome, Reason};
 use serde::Serialize;
 
@@ -21,6 +22,37 @@ pub(crate) struct Answer {
     pub(crate) retry_after: Option<u64>,
     /// Whether the connection ends with this answer.
     pub(crate) closes: bool,
+    /// What the provider wants to read instead of our own words.
+    pub(crate) body: Option<OwnBody>,
+}
+
+/// A body that a provider wants to read.
+#[derive(Debug)]
+pub(crate) struct OwnBody {
+    text: String,
+    content_type: Option<HeaderValue>,
+}
+
+impl OwnBody {
+    /// Takes the body of success, where the source has one.
+    pub(crate) fn of_success(answers: &Answers) -> Option<Self> {
+        let content_type = answers.content_type.as_deref().unwrap_or("text/plain");
+        Self::new(answers.body.as_deref()?, content_type)
+    }
+
+    /// Takes the body of a refused signature, where the source has one.
+    pub(crate) fn of_refusal(answers: &Answers) -> Option<Self> {
+        Self::new(answers.refused_body.as_deref()?, "text/plain")
+    }
+
+    fn new(text: &str, content_type: &str) -> Option<Self> {
+        Some(Self {
+            text: text.to_owned(),
+            content_type: HeaderValue::from_str(content_type)
+                .ok()
+                .filter(|_| !text.is_empty()),
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -44,17 +76,17 @@ impl IntoResponse for Answer {
                 .map_or(self.outcome.sentence(), Reason::sentence),
         };
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = match status {
-            StatusCode::NO_CONTENT => Vec::new(),
+        let json = Some(HeaderValue::from_static("application/json"));
+        let (body, content_type) = match self.body {
+            _ if status == StatusCode::NO_CONTENT => (Vec::new(), None),
+            Some(own) => (own.text.into_bytes(), own.content_type),
             // A struct of texts has a JSON form.
-            _ => serde_json::to_vec(&text).unwrap_or_default(),
+            None => (serde_json::to_vec(&text).unwrap_or_default(), json),
         };
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/json"),
-        );
+        headers.remove(header::CONTENT_TYPE);
+        headers.extend(content_type.map(|value| (header::CONTENT_TYPE, value)));
         if let Ok(id) = HeaderValue::from_str(&self.request_id) {
             headers.insert(REQUEST_ID, id);
         }

@@ -1,50 +1,40 @@
-//! The way of a delivery: receive, verify, identify, admit, answer. Each step is named below and does one thing.
+//! The way of a delivery: receive, handshake, verify, identify, admit, answer. Each step is named below and does one thing.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use sekali::event::{Delivery, NewEvent, Receipt, Rejected};
-use sekali::identify::{Arrival, Refusal, identify, identify_late};
-use sekali::observer::{self, Observer as _};
-use sekali::{Error, Outcome, Reason, Source};
-use sekali_verify::{Rejection, SignatureProblem, StaleReason, TimestampProblem};
-use sha2::{Digest as _, Sha256};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use sekali::identify::{Arrival, identify};
+use sekali::{Outcome, Reason, Source};
+use sekali_verify::{Rejection, Verified};
 
 use super::App;
 use super::answer::{Answer, plain, request_id};
+use super::origin::{client_address, public_url};
 use super::receive::{Limits, receive as receive_body};
 
-/// After how many seconds a sender comes again when nothing better is known.
-const RETRY_AFTER: u64 = 5;
+mod admit;
+mod refuse;
+
+use refuse::Known;
+
+/// How often a key is fetched for one request: its document, and once more where that lacks the key.
+const KEY_FETCHES: usize = 2;
 
 /// A request on its way, as far as it is known.
-struct Hook<'a> {
-    app: &'a App,
-    source: &'a Arc<Source>,
-    remote: Option<SocketAddr>,
-    received_at: i64,
+pub(super) struct Hook<'a> {
+    pub(super) app: &'a Arc<App>,
+    pub(super) source: &'a Arc<Source>,
+    pub(super) remote: Option<IpAddr>,
+    pub(super) received_at: i64,
     started: Instant,
-    request_id: String,
-}
-
-/// What is known of a delivery that is refused.
-#[derive(Default)]
-struct Known {
-    event_id: Option<String>,
-    event_type: Option<String>,
-    entity_id: Option<String>,
-    payload_hash: Option<[u8; 32]>,
-    signature_valid: Option<bool>,
-    drift_ms: Option<i64>,
-    retry_after: Option<u64>,
-    status: Option<u16>,
-    closes: bool,
+    pub(super) request_id: String,
 }
 
 /// Takes a delivery in.
@@ -58,19 +48,21 @@ pub(crate) async fn receive(State(app): State<Arc<App>>, request: Request<Body>)
     let Some(source) = app.sources.at(name) else {
         return unknown_source(&app);
     };
-    if request.method() != Method::POST {
-        return wrong_method(&app);
+    if !source.methods().any(|method| method == request.method()) {
+        return wrong_method(&app, source);
     }
+    let peer = request.extensions().get::<SocketAddr>();
+    let trusted = &app.config.trusted_proxies;
     let delivery = Hook {
         app: &app,
         source,
-        remote: request.extensions().get::<SocketAddr>().copied(),
+        remote: peer.map(|peer| client_address(peer.ip(), request.headers(), trusted)),
         received_at: app.clock.now_ms(),
         started: Instant::now(),
         request_id: request_id(),
     };
     let (parts, body) = request.into_parts();
-    delivery.answer(&parts.headers, body).await.into_response()
+    delivery.answer(&parts, body).await
 }
 
 /// Answers a request that leads nowhere.
@@ -83,37 +75,24 @@ fn unknown_source(app: &App) -> Response {
     plain(StatusCode::NOT_FOUND, "There is no such source.")
 }
 
-fn wrong_method(app: &App) -> Response {
+fn wrong_method(app: &App, source: &Source) -> Response {
     app.metrics.count_unknown("method");
     let mut response = plain(
         StatusCode::METHOD_NOT_ALLOWED,
         "Webhooks are sent with POST.",
     );
-    response
-        .headers_mut()
-        .insert(header::ALLOW, HeaderValue::from_static("POST"));
+    let mut methods: Vec<&str> = source.methods().map(Method::as_str).collect();
+    methods.dedup();
+    if let Ok(value) = HeaderValue::from_str(&methods.join(", ")) {
+        response.headers_mut().insert(header::ALLOW, value);
+    }
     response
 }
 
 impl Hook<'_> {
-    async fn answer(&self, headers: &HeaderMap, body: Body) -> Answer {
-        if self.app.is_stopping() {
-            let known = Known {
-                closes: true,
-                ..Known::default()
-            };
-            return self.refuse(Outcome::Unavailable, Reason::ShuttingDown, known);
-        }
-        if headers
-            .get(header::CONTENT_ENCODING)
-            .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
-        {
-            let known = Known {
-                status: Some(415),
-                closes: true,
-                ..Known::default()
-            };
-            return self.refuse(Outcome::Malformed, Reason::ContentEncoding, known);
+    async fn answer(&self, parts: &Parts, body: Body) -> Response {
+        if let Err(refused) = self.may_come(parts) {
+            return refused.into_response();
         }
         let config = &self.app.config;
         let limits = Limits {
@@ -121,240 +100,153 @@ impl Hook<'_> {
             within: config.body_timeout.into(),
             budget: &self.app.budget,
         };
-        match receive_body(headers, body, limits).await {
-            Ok(received) => self.verify(headers, received.bytes.clone()).await,
-            Err((outcome, reason)) => self.refuse(
-                outcome,
-                reason,
-                Known {
+        match receive_body(&parts.headers, body, limits).await {
+            Ok(received) => self.received(parts, received.bytes.clone()).await,
+            Err((outcome, reason)) => {
+                let known = Known {
                     closes: true,
                     ..Known::default()
-                },
-            ),
-        }
-    }
-
-    async fn verify(&self, headers: &HeaderMap, body: Bytes) -> Answer {
-        let arrival = Arrival {
-            headers,
-            now_ms: self.received_at,
-        };
-        let verified = self
-            .source
-            .verifier(self.received_at)
-            .verify(headers, body.clone());
-        let known = |drift_ms| Known {
-            payload_hash: Some(Sha256::digest(&body).into()),
-            signature_valid: self.source.is_signed().then_some(true),
-            drift_ms,
-            ..Known::default()
-        };
-        match verified {
-            Ok(verified) => {
-                if let Err(seconds) = self
-                    .app
-                    .throttle
-                    .verified(&self.source.id, self.received_at)
-                {
-                    let known = Known {
-                        retry_after: Some(seconds),
-                        ..known(verified.drift_ms())
-                    };
-                    return self.refuse(Outcome::Throttled, Reason::RateLimited, known);
-                }
-                match identify(self.source, &verified, arrival) {
-                    Ok(event) => self.admit(event, None, verified.drift_ms()).await,
-                    Err(refusal) => self.unusable(refusal, known(verified.drift_ms())),
-                }
-            }
-            Err(Rejection::Stale(stale)) => {
-                let reason = match stale.reason() {
-                    StaleReason::Expired => Reason::TimestampTooOld,
-                    StaleReason::InFuture => Reason::TimestampInFuture,
                 };
-                // Only a known event can be recognized; what cannot be identified is just too old.
-                match identify_late(self.source, &stale, arrival) {
-                    Ok(event) if !self.source.strict_expiry => {
-                        self.admit(event, Some(reason), Some(stale.drift_ms()))
-                            .await
-                    }
-                    _ => self.refuse(Outcome::Timestamp, reason, known(Some(stale.drift_ms()))),
-                }
-            }
-            Err(Rejection::Timestamp(problem)) => {
-                self.refuse(Outcome::Timestamp, timestamp_reason(&problem), known(None))
-            }
-            Err(Rejection::Signature(problem)) => {
-                self.unverified(signature_reason(&problem), &body)
+                self.refuse(outcome, reason, known).into_response()
             }
         }
     }
 
-    fn unverified(&self, reason: Reason, body: &Bytes) -> Answer {
-        let known = Known {
-            payload_hash: Some(Sha256::digest(body).into()),
-            signature_valid: Some(false),
-            ..Known::default()
-        };
-        let address = self.remote.map(|remote| remote.ip());
-        match address.map_or(Ok(()), |address| {
-            self.app.throttle.unverified(address, self.received_at)
-        }) {
-            Ok(()) => self.refuse(Outcome::Signature, reason, known),
-            Err(seconds) => {
-                let known = Known {
-                    retry_after: Some(seconds),
-                    ..known
-                };
-                self.refuse(Outcome::Throttled, Reason::RateLimited, known)
-            }
-        }
-    }
-
-    fn unusable(&self, refusal: Refusal, known: Known) -> Answer {
-        self.refuse(
-            Outcome::Malformed,
-            refusal.reason,
-            Known {
-                event_id: refusal.event_id,
-                ..known
-            },
-        )
-    }
-
-    async fn admit(
-        &self,
-        event: NewEvent,
-        only_if_known: Option<Reason>,
-        drift_ms: Option<i64>,
-    ) -> Answer {
-        let labels = [
-            event.event_id.clone(),
-            event.event_type.clone(),
-            event.entity_id.clone(),
-        ];
-        let payload_hash = Some(event.payload_hash);
-        let delivery = Delivery {
-            source: self.source.clone(),
-            event,
-            received_at: self.received_at,
-            started: self.started,
-            remote_address: self.remote.map(|remote| remote.ip().to_string()),
-            only_if_known,
-        };
-        let admitted = self.app.admission.admit(delivery);
-        match tokio::time::timeout(Duration::from(self.app.config.answer_within), admitted).await {
-            Ok(Ok(receipt)) => self.admitted(&receipt, labels, drift_ms),
-            failed => {
-                let reason = match failed {
-                    Ok(Err(Error::Busy { .. })) => Reason::QueueFull,
-                    Ok(Err(Error::Closed)) => Reason::ShuttingDown,
-                    _ => Reason::StoreUnavailable,
-                };
-                let [event_id, event_type, entity_id] = labels.map(Some);
-                let signature_valid = self.source.is_signed().then_some(true);
-                let known = Known {
-                    event_id,
-                    event_type,
-                    entity_id,
-                    payload_hash,
-                    signature_valid,
-                    drift_ms,
-                    ..Known::default()
-                };
-                self.refuse(Outcome::Unavailable, reason, known)
-            }
-        }
-    }
-
-    fn admitted(&self, receipt: &Receipt, labels: [String; 3], drift_ms: Option<i64>) -> Answer {
-        let [event_id, event_type, entity_id] = labels;
-        self.app.metrics.received(observer::Received {
-            event_type: Some(&event_type),
-            event_id: Some(&event_id),
-            entity_id: Some(&entity_id),
-            ..self.observed(receipt.outcome, receipt.reason, drift_ms)
-        });
-        Answer {
-            status: self.source.http_status(receipt.outcome),
-            outcome: receipt.outcome,
-            reason: receipt
-                .reason
-                .filter(|_| receipt.outcome != Outcome::Duplicate),
-            event_id: Some(event_id),
-            request_id: self.request_id.clone(),
-            retry_after: None,
-            closes: false,
-        }
-    }
-
-    /// Refuses a delivery: the answer now, its row behind.
-    fn refuse(&self, outcome: Outcome, reason: Reason, known: Known) -> Answer {
-        let status = known
-            .status
-            .unwrap_or_else(|| self.source.http_status(outcome));
-        self.app.metrics.received(observer::Received {
-            event_id: known.event_id.as_deref(),
-            event_type: known.event_type.as_deref(),
-            entity_id: known.entity_id.as_deref(),
-            ..self.observed(outcome, Some(reason), known.drift_ms)
-        });
-        self.app.admission.reject(Rejected {
-            source: self.source.id.clone(),
-            received_at: self.received_at,
-            outcome,
-            reason,
-            http_status: status,
-            payload_hash: known.payload_hash,
-            signature_valid: known.signature_valid,
-            remote_address: self.remote.map(|remote| remote.ip().to_string()),
-            duration_us: i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX),
-        });
-        let retries = matches!(outcome, Outcome::Unavailable | Outcome::Throttled);
-        Answer {
+    /// Refuses what need not be read to be refused.
+    fn may_come(&self, parts: &Parts) -> Result<(), Box<Answer>> {
+        let closed = |status| Known {
             status,
-            outcome,
-            reason: Some(reason),
-            event_id: known.event_id,
-            request_id: self.request_id.clone(),
-            retry_after: known.retry_after.or(retries.then_some(RETRY_AFTER)),
-            closes: known.closes,
+            closes: true,
+            ..Known::default()
+        };
+        let refused = if self.app.is_stopping() {
+            self.refuse(Outcome::Unavailable, Reason::ShuttingDown, closed(None))
+        } else if !self.comes_from_listed() {
+            let known = Known {
+                signature_valid: Some(false),
+                ..closed(None)
+            };
+            self.refuse(Outcome::Signature, Reason::AddressNotAllowed, known)
+        } else if is_compressed(parts) {
+            self.refuse(
+                Outcome::Malformed,
+                Reason::ContentEncoding,
+                closed(Some(415)),
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Box::new(refused))
+    }
+
+    fn comes_from_listed(&self) -> bool {
+        let Some(list) = &self.source.allow_from else {
+            return true;
+        };
+        self.remote.is_some_and(|remote| list.contains(remote))
+    }
+
+    async fn received(&self, parts: &Parts, body: Bytes) -> Response {
+        let url = self.url(parts);
+        let request = sekali_verify::Request {
+            method: &parts.method,
+            url: &url,
+            tail: tail(parts.uri.path()),
+            headers: &parts.headers,
+            body: &body,
+        };
+        let answer = match self.handshake(&request).await {
+            Some(Ok(response)) => return response,
+            Some(Err(rejection)) => self.rejected(rejection, &request).await,
+            None if parts.method != Method::POST => return wrong_method(self.app, self.source),
+            None => self.verify(&request).await,
+        };
+        answer.into_response()
+    }
+
+    /// Gives the URL as its sender called it; a source that knows its own takes only the query from the request.
+    fn url(&self, parts: &Parts) -> String {
+        let Some(known) = &self.source.public_url else {
+            return public_url(parts, &self.app.config);
+        };
+        let tail = match tail(parts.uri.path()) {
+            "" => String::new(),
+            tail => format!("/{tail}"),
+        };
+        match parts.uri.query() {
+            Some(query) if !known.contains('?') => format!("{known}{tail}?{query}"),
+            _ => format!("{known}{tail}"),
         }
     }
 
-    fn observed(
+    async fn verify(&self, request: &sekali_verify::Request<'_>) -> Answer {
+        match self.proven(request).await {
+            Ok(verified) => self.verified(&verified, request).await,
+            Err(rejection) => self.rejected(rejection, request).await,
+        }
+    }
+
+    /// Proves who sent a request, and fetches the keys that are needed for it.
+    pub(super) async fn proven(
         &self,
-        outcome: Outcome,
-        reason: Option<Reason>,
-        drift_ms: Option<i64>,
-    ) -> observer::Received<'_> {
-        observer::Received {
-            source: &self.source.id,
-            event_type: None,
-            event_id: None,
-            entity_id: None,
-            outcome,
-            reason,
-            seconds: self.started.elapsed().as_secs_f64(),
-            drift_seconds: drift_ms.map(|drift_ms| drift_ms as f64 / 1000.0),
+        request: &sekali_verify::Request<'_>,
+    ) -> Result<Verified, Rejection> {
+        let mut documents = self.app.keys.at(self.received_at);
+        let mut outcome = self.source.verify(request, self.received_at, &documents);
+        for _ in 0..KEY_FETCHES {
+            let Err(Rejection::KeyNeeded(document)) = &outcome else {
+                break;
+            };
+            if let Err(error) = documents.fetch(document).await {
+                tracing::warn!(
+                    source = &*self.source.id,
+                    url = document.url,
+                    code = error.code(),
+                    error = sekali::chain(&error),
+                    "a key could not be fetched"
+                );
+                break;
+            }
+            outcome = self.source.verify(request, self.received_at, &documents);
+        }
+        outcome
+    }
+
+    async fn verified(&self, verified: &Verified, request: &sekali_verify::Request<'_>) -> Answer {
+        let drift_ms = verified.drift_ms();
+        if let Err(seconds) = self
+            .app
+            .throttle
+            .verified(&self.source.id, self.received_at)
+        {
+            let known = Known {
+                retry_after: Some(seconds),
+                ..self.known(request.body, drift_ms)
+            };
+            return self.refuse(Outcome::Throttled, Reason::RateLimited, known);
+        }
+        match identify(self.source, verified, self.arrival(request)) {
+            Ok(events) => self.admit(events, None, drift_ms).await,
+            Err(refusal) => self.unusable(refusal, self.known(request.body, drift_ms)),
+        }
+    }
+
+    fn arrival<'r>(&self, request: &sekali_verify::Request<'r>) -> Arrival<'r> {
+        Arrival {
+            headers: request.headers,
+            url: Some(*request),
+            now_ms: self.received_at,
         }
     }
 }
 
-fn signature_reason(problem: &SignatureProblem) -> Reason {
-    match problem {
-        SignatureProblem::Missing => Reason::SignatureMissing,
-        SignatureProblem::Malformed => Reason::SignatureMalformed,
-        SignatureProblem::TooMany => Reason::SignatureTooMany,
-        _ => Reason::SignatureWrong,
-    }
+/// Gives the path behind the source's name.
+fn tail(path: &str) -> &str {
+    let path = path.strip_prefix("/hooks/").unwrap_or_default();
+    path.split_once('/').map_or("", |(_, tail)| tail)
 }
 
-fn timestamp_reason(problem: &TimestampProblem) -> Reason {
-    match problem {
-        TimestampProblem::Unit => Reason::TimestampUnit,
-        TimestampProblem::OutOfRange => Reason::TimestampOutOfRange,
-        TimestampProblem::Repeated => Reason::TimestampRepeated,
-        _ => Reason::TimestampUnreadable,
-    }
+fn is_compressed(parts: &Parts) -> bool {
+    let coding = parts.headers.get(header::CONTENT_ENCODING);
+    coding.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }

@@ -137,6 +137,34 @@ create table webhook_attempts (
 
 create index webhook_attempts_event on webhook_attempts (inbox_seq);
 
+-- What providers asked beside sending events, and what became of it.
+create table webhook_handshakes (
+    id              integer primary key autoincrement,
+    source          text    not null,
+    at_ms           bigint  not null,
+    kind            text    not null,
+    outcome         text    not null,
+    remote_address  text,
+    detail          text,
+    secret          text
+);
+
+create index webhook_handshakes_source on webhook_handshakes (source, id);
+
+-- Requests with a wrong signature, where a source keeps some to be looked at.
+create table webhook_rejected_requests (
+    id              integer primary key autoincrement,
+    source          text    not null,
+    at_ms           bigint  not null,
+    reason          text    not null,
+    method          text    not null,
+    url             text    not null,
+    headers         text    not null,
+    body            blob    not null
+);
+
+create index webhook_rejected_requests_source on webhook_rejected_requests (source, id);
+
 
 create view sekali_events as
 select seq, source, scope, event_id, event_type, entity_type, entity_id, source_version,

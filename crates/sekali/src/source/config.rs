@@ -46,7 +46,7 @@ pub struct SourceConfig {
     /// The URL as the sender knows it, where the server's own address and headers do not tell.
     pub public_url: Option<String>,
     /// The addresses that deliveries may come from; any where the list is missing.
-    pub allow_from: Option<Vec<String>>,
+    pub allow_from: Option<Addresses>,
     /// How many requests with a wrong signature are kept to be looked at.
     #[serde(default)]
     pub keep_rejected: u32,
@@ -173,7 +173,7 @@ impl SourceConfig {
         self.handshake = self.handshake.or_else(|| Some(preset.handshakes.clone()));
         self.scheme = self
             .scheme
-            .or_else(|| Some(SchemeRef::Several(preset.schemes.clone())));
+            .or_else(|| Some(SchemeRef::Own(preset.schemes.clone())));
         self
     }
 
@@ -187,8 +187,7 @@ impl SourceConfig {
                 "scheme",
                 "a preset or a scheme is needed; a sender that does not sign needs unsigned = true",
             )),
-            (Some(SchemeRef::Inline(scheme)), false) => Ok(vec![(**scheme).clone()]),
-            (Some(SchemeRef::Several(schemes)), false) => Ok(schemes.clone()),
+            (Some(SchemeRef::Own(schemes)), false) => Ok(schemes.clone()),
             (Some(SchemeRef::Named(name)), false) => {
                 let scheme = Scheme::generic(name).cloned().map(|scheme| vec![scheme]);
                 let hint = match Preset::find(name) {
@@ -274,11 +273,6 @@ impl SourceConfig {
                  410; malformed 400, 403, 406, 410 or 422",
             )),
         }
-    }
-
-    pub(super) fn allow_from(&self) -> Result<Option<Addresses>> {
-        let list = self.allow_from.as_deref().map(Addresses::parse).transpose();
-        list.map_err(|problem| self.error("allow_from", problem))
     }
 
     pub(super) fn check_order(&self, effects: &[Effect]) -> Result<()> {

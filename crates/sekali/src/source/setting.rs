@@ -1,5 +1,6 @@
 //! Single settings of a source: spans of time, secrets, choices.
 
+use std::fmt;
 use std::time::Duration;
 
 use sekali_verify::{AnswerRules, Scheme, Span};
@@ -44,18 +45,43 @@ impl<'de> Deserialize<'de> for SecretRef {
 }
 
 /// Signature schemes: one by its name, or written out.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "the name of a scheme, a scheme written out as a table, or several such tables"
-)]
+#[derive(Clone, Debug)]
 pub enum SchemeRef {
     /// The name of a generic scheme.
     Named(String),
-    /// A scheme of the user's own.
-    Inline(Box<Scheme>),
-    /// Several, of which one that fits is enough.
-    Several(Vec<Scheme>),
+    /// Schemes of the user's own, of which one that fits is enough.
+    Own(Vec<Scheme>),
+}
+
+// By hand, because an untagged enum would hide what is wrong inside of a scheme.
+impl<'de> Deserialize<'de> for SchemeRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = SchemeRef;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a scheme, a scheme as a table, or several such tables")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> std::result::Result<SchemeRef, E> {
+                Ok(SchemeRef::Named(text.to_owned()))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> std::result::Result<SchemeRef, A::Error> {
+                let scheme = Scheme::deserialize(de::value::MapAccessDeserializer::new(map));
+                scheme.map(|scheme| SchemeRef::Own(vec![scheme]))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(
+                self,
+                list: A,
+            ) -> std::result::Result<SchemeRef, A::Error> {
+                let schemes = Vec::deserialize(de::value::SeqAccessDeserializer::new(list));
+                schemes.map(SchemeRef::Own)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// What decides whether two deliveries of one id have the same content, once their bytes differ.

@@ -122,6 +122,10 @@ const DELETE_ATTEMPT: &str = "delete from webhook_attempts where id = ?";
 
 const DELETE_COUNTS: &str = "delete from webhook_rejections where minute < ?";
 
+const DELETE_HANDSHAKES: &str = "delete from webhook_handshakes where at_ms < ?";
+
+const DELETE_REJECTED: &str = "delete from webhook_rejected_requests where at_ms < ?";
+
 impl Transaction for Prune {
     /// What was removed, and where the next batch starts.
     type Output = (Pruned, Cursor);
@@ -161,6 +165,11 @@ impl Transaction for Prune {
                 .execute(DELETE_COUNTS, &[(before / 60_000).into()])
                 .await;
             pruned.deliveries += counts.step(Self::STEP)?;
+            // Both are bounded for each source, so that there is never much to delete.
+            for sql in [DELETE_HANDSHAKES, DELETE_REJECTED] {
+                let gone = conn.execute(sql, &[before.into()]).await;
+                pruned.deliveries += gone.step(Self::STEP)?;
+            }
         }
         Ok((pruned, next))
     }

@@ -4,9 +4,10 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use sekali::Clock;
-use sekali_verify::{Pointer, Scheme, Secret};
+use sekali_verify::{Pointer, Prover};
 
 use super::super::send::event_id;
+use super::super::send::standard_prover;
 use super::super::traffic::Outgoing;
 
 /// Obviously no secret of anybody's.
@@ -42,8 +43,8 @@ pub(super) const KINDS: &[(&str, &str)] = &[
 /// The requests of a run.
 pub(super) struct Trouble {
     events: Vec<(String, Bytes)>,
-    secret: Secret,
-    scheme: Scheme,
+    sender: Prover,
+    forger: Prover,
     requests: Vec<Outgoing>,
     with_variants: String,
 }
@@ -61,8 +62,8 @@ impl Trouble {
             .collect::<anyhow::Result<Vec<_>>>()?;
         let mut trouble = Self {
             events,
-            secret: Secret::new(SECRET).map_err(|problem| anyhow::anyhow!("{problem}"))?,
-            scheme: Scheme::standard(),
+            sender: standard_prover(SECRET)?,
+            forger: standard_prover(WRONG_SECRET)?,
             requests: Vec::new(),
             with_variants: String::new(),
         };
@@ -87,11 +88,12 @@ impl Trouble {
     }
 
     fn signed(&self, kind: &'static str, (id, body): &(String, Bytes), at_ms: i64) -> Outgoing {
-        let mut headers = self.scheme.sign(&self.secret, body, at_ms);
+        let mut headers = self.sender.sign(body, at_ms).unwrap_or_default();
         headers.extend(HeaderValue::from_str(id).ok().map(|id| (ID_HEADER, id)));
         Outgoing {
             headers,
             body: body.clone(),
+            path: None,
             kind,
         }
     }
@@ -169,13 +171,13 @@ impl Trouble {
     }
 
     fn forged(&self, (id, body): &(String, Bytes), now_ms: i64) -> anyhow::Result<Outgoing> {
-        let stranger = Secret::new(WRONG_SECRET).map_err(|problem| anyhow::anyhow!("{problem}"))?;
         let body = newer(body);
-        let mut headers = self.scheme.sign(&stranger, &body, now_ms);
-        headers.push((ID_HEADER, HeaderValue::from_str(&format!("{id}_forged"))?));
+        let mut headers = self.forger.sign(&body, now_ms)?;
+        headers.insert(ID_HEADER, HeaderValue::from_str(&format!("{id}_forged"))?);
         Ok(Outgoing {
             headers,
             body,
+            path: None,
             kind: "forged",
         })
     }

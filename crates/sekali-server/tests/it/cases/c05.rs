@@ -3,7 +3,7 @@
 use crate::support::{ORDERS, Server, Start, hook, now, now_ms, order};
 
 /// The scheme of the orders with times in milliseconds.
-const MILLIS: &str = r#"scheme = { signed = ["timestamp", { literal = "." }, "body"], algorithm = "hmac_sha256", key = "text", signature = { place = { labelled = { header = "X-Webhook-Signature", label = "v1=" } }, encoding = "hex" }, time = { header = "X-Webhook-Timestamp", unit = "unix_millis" } }"#;
+const MILLIS: &str = r#"scheme = { signed = ["timestamp", { literal = "." }, "body"], algorithm = "hmac_sha256", key = "text", signature = { header = "X-Webhook-Signature", separator = ",", label = "v1=", encoding = "hex" }, time = { header = "X-Webhook-Timestamp", unit = "unix_millis" } }"#;
 
 fn answer(server: &Server, id: &str, timestamp: impl ToString) -> String {
     let hook = hook(id, order(id, 1, "paid")).timestamp(timestamp);

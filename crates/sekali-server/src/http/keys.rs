@@ -1,0 +1,113 @@
+//! Keys of senders that are not configured: fetched, kept for a while, and handed to the verification.
+//!
+//! Verification itself never waits: it names the document that it lacks, the document is fetched here, and the request is
+//! verified again. What cannot be fetched is a reason for the sender to come again, and never a valid signature.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sekali_verify::{KeyDocument, KeyDocuments};
+
+use crate::config::Config;
+use crate::fetch::{Client, Fetch, FetchError, KeyCache, Limits, Request, Rule, Times};
+
+/// The documents that were fetched, and the client that fetches them.
+pub(crate) struct Keys {
+    cache: KeyCache,
+    fetch: Arc<dyn Fetch>,
+    roots: Vec<u8>,
+    allow_private: bool,
+}
+
+impl Keys {
+    /// Makes the client that the configuration asks for.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        let roots = config.further_roots()?;
+        let limits = Limits {
+            within: config.keys.timeout.into(),
+            ..Limits::default()
+        };
+        let fetch: Arc<dyn Fetch> = Arc::new(Client::new(limits, roots.as_deref())?);
+        let times = Times {
+            keep: Duration::from(config.keys.keep),
+            ..Times::default()
+        };
+        Ok(Self {
+            cache: KeyCache::new(fetch.clone(), times),
+            fetch,
+            roots: roots.unwrap_or_default(),
+            allow_private: config.keys.allow_private,
+        })
+    }
+
+    /// Looks at the documents as they are now.
+    pub(crate) fn at(&self, now_ms: i64) -> KeysAt<'_> {
+        KeysAt {
+            keys: self,
+            now_ms,
+            refreshed: None,
+        }
+    }
+
+    /// Calls an address that a handshake asks to confirm.
+    pub(crate) async fn confirm(&self, url: &str, hosts: &[String]) -> Result<(), FetchError> {
+        let request = self.request(url, None, hosts)?;
+        self.fetch.fetch(request).await.map(drop)
+    }
+
+    fn request(
+        &self,
+        url: &str,
+        post: Option<&str>,
+        hosts: &[String],
+    ) -> Result<Request, FetchError> {
+        let rule = Rule::hosts(hosts.iter().map(String::as_str));
+        let mut rule = rule.map_err(|_| FetchError::HostNotAllowed)?;
+        if self.allow_private {
+            rule = rule.allow_private();
+        }
+        let rule = Arc::new(rule);
+        Ok(match post {
+            Some(json) => Request::post(url, Bytes::copy_from_slice(json.as_bytes()), rule),
+            None => Request::get(url, rule),
+        })
+    }
+}
+
+/// The documents as one request sees them.
+pub(crate) struct KeysAt<'k> {
+    keys: &'k Keys,
+    now_ms: i64,
+    /// What was fetched anew for this very request.
+    refreshed: Option<Bytes>,
+}
+
+impl KeysAt<'_> {
+    /// Fetches what the verification lacks.
+    pub(crate) async fn fetch(&mut self, document: &KeyDocument) -> Result<(), FetchError> {
+        let post = document.post.as_deref();
+        let request = self.keys.request(&document.url, post, &document.hosts)?;
+        if document.is_refresh {
+            self.refreshed = Some(self.keys.cache.refresh(&request, self.now_ms).await?);
+        } else {
+            self.keys.cache.get(&request, self.now_ms).await?;
+        }
+        Ok(())
+    }
+}
+
+impl KeyDocuments for KeysAt<'_> {
+    fn find(&self, document: &KeyDocument) -> Option<Bytes> {
+        if document.is_refresh {
+            return self.refreshed.clone();
+        }
+        let post = document.post.as_deref();
+        let request = self.keys.request(&document.url, post, &document.hosts);
+        self.keys.cache.cached(&request.ok()?, self.now_ms)
+    }
+
+    fn extra_roots(&self) -> &[u8] {
+        &self.keys.roots
+    }
+}
