@@ -8,16 +8,19 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use crate::config::{Config, environment};
 use crate::run;
 
+mod capture;
 mod completions;
 mod demo;
 mod entities;
 mod events;
+mod handshakes;
 mod init;
 mod output;
 mod providers;
 mod send;
 mod store;
 mod traffic;
+mod verify;
 
 /// The command did what was asked.
 const DONE: u8 = 0;
@@ -81,6 +84,10 @@ enum Command {
     },
     /// Sign events and send them, as a provider would
     Send(send::Send),
+    /// Tell whether a captured request verifies, and if not, why
+    Verify(Box<verify::Verify>),
+    /// List what providers asked beside sending events
+    Handshakes(handshakes::Handshakes),
     /// List the providers that are known, or show everything about one
     Providers(providers::Providers),
     /// Look at events, and give them another try
@@ -119,6 +126,8 @@ async fn dispatch(command: Command) -> anyhow::Result<u8> {
         Command::Check { config } => store::check(config.load()?).await,
         Command::Migrate { config } => store::migrate(config.load()?).await,
         Command::Send(send) => send.run().await,
+        Command::Verify(verify) => verify.run().await,
+        Command::Handshakes(handshakes) => handshakes.run().await,
         Command::Providers(providers) => providers.run(),
         Command::Events(events) => events.run().await,
         Command::Entities(entities) => entities.run().await,

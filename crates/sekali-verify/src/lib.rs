@@ -27,6 +27,7 @@
 //! ```
 
 mod batch;
+mod diagnose;
 mod handshake;
 pub mod json;
 mod jwt;
@@ -51,6 +52,7 @@ mod verify;
 mod view;
 
 pub use batch::{Element, MAX_ELEMENTS, Pattern, TooManyElements, elements};
+pub use diagnose::{Diagnosis, Finding, Suspect, diagnose};
 pub use handshake::{Handshake, Reply};
 pub use json::{Ambiguous, Json, JsonError, Pointer, PointerError, Text};
 pub use map::{EventIds, Map, TimeOffset, VersionIs};

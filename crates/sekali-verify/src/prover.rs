@@ -114,8 +114,25 @@ impl Prover {
         &self.settings
     }
 
-    pub(crate) fn window(&self) -> Window {
+    /// Gives the tolerated distance of a signed time.
+    pub fn window(&self) -> Window {
         self.window
+    }
+
+    /// Gives the schemes that can be used with its keys.
+    pub fn schemes(&self) -> Vec<Scheme> {
+        self.lanes.iter().map(|lane| lane.scheme.clone()).collect()
+    }
+
+    /// Gives its secrets, also those that no longer count.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let mut all: Vec<Secret> = Vec::new();
+        for (secret, _) in self.lanes.iter().flat_map(|lane| &lane.keys) {
+            if !all.contains(secret) {
+                all.push(secret.clone());
+            }
+        }
+        all
     }
 
     /// Tells whether a key may come from outside of the configuration.

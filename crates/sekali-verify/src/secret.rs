@@ -29,12 +29,12 @@ impl Secret {
         let text = text.into();
         let key = without_line_ends(&text);
         match (key.first(), key.last()) {
-            _ if key.is_empty() && text.is_empty() => return Err(WeakSecret::Empty),
-            _ if key.iter().copied().all(is_blank) => return Err(WeakSecret::Blank),
+            _ if key.is_empty() && text.is_empty() => Err(WeakSecret::Empty),
+            _ if key.iter().copied().all(is_blank) => Err(WeakSecret::Blank),
             (Some(&first), Some(&last)) if is_blank(first) || is_blank(last) => {
-                return Err(WeakSecret::OuterBlanks);
+                Err(WeakSecret::OuterBlanks)
             }
-            _ if key.len() < MIN_SECRET_BYTES => return Err(WeakSecret::TooShort),
+            _ if key.len() < MIN_SECRET_BYTES => Err(WeakSecret::TooShort),
             _ => Ok(Self::of_any_length(key)),
         }
     }

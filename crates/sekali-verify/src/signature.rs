@@ -79,9 +79,8 @@ fn entries<'v>(entries: &Entries, value: &'v [u8]) -> impl Iterator<Item = &'v [
 /// Entries with another label are passed over, whatever they hold.
 fn unlabelled<'v>(entry: &'v [u8], label: &str, is_optional: bool) -> Option<&'v [u8]> {
     let label = label.as_bytes();
-    let (front, text) = match entry.split_at_checked(label.len()) {
-        Some(split) => split,
-        None => return is_optional.then_some(entry),
+    let Some((front, text)) = entry.split_at_checked(label.len()) else {
+        return is_optional.then_some(entry);
     };
     // The names of HTTP's own authentication schemes have no case (RFC 9110 §11.1).
     let is_labelled = match label.last() {

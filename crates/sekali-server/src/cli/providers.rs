@@ -45,8 +45,8 @@ impl Providers {
                     preset.name.to_owned(),
                     preset.title.clone(),
                     preset.covers.word().to_owned(),
-                    ids(preset),
-                    places(&preset.map.event_type),
+                    first(&ids(preset)),
+                    first(&places(&preset.map.event_type)),
                 ]
             };
             let rows = presets.into_iter().map(row).collect();
@@ -54,6 +54,11 @@ impl Providers {
         }
         Ok(DONE)
     }
+}
+
+/// The list has room for the place that is asked first; `sekali providers NAME` shows all.
+fn first(list: &str) -> String {
+    list.split(", ").next().unwrap_or_default().to_owned()
 }
 
 fn describe(preset: &Preset) -> Value {
@@ -151,6 +156,7 @@ fn page() -> String {
     text
 }
 
+/// The lines about one provider, of which empty ones are left out.
 fn section(preset: &Preset) -> String {
     let mut text = format!(
         "\n## {}\n\n{}. The signature covers {}.\n\n",
@@ -158,88 +164,114 @@ fn section(preset: &Preset) -> String {
         preset.title,
         preset.covers.word()
     );
-    let mut item = |name: &str, value: &str| {
-        if !value.is_empty() && value != "-" {
+    let lines = proof(preset)
+        .into_iter()
+        .chain(mapping(preset))
+        .chain(delivery(preset));
+    for (name, value) in lines {
+        if !value.is_empty() && value != "`-`" {
             let _ = writeln!(text, "- {name}: {value}");
         }
-    };
-    item("secret", &preset.secret);
+    }
+    text
+}
+
+type Line = (String, String);
+
+fn proof(preset: &Preset) -> Vec<Line> {
+    let mut lines = vec![("secret".to_owned(), preset.secret.clone())];
     for (name, rule) in &preset.settings {
         let kind = match (&rule.default, rule.optional) {
             (Some(default), _) if !default.is_empty() => format!(" (`{default}` by default)"),
             (Some(_), _) | (None, true) => " (optional)".to_owned(),
             (None, false) => String::new(),
         };
-        item(
-            &format!("setting `{name}`"),
-            &format!("{}{kind}", rule.about),
-        );
+        lines.push((format!("setting `{name}`"), format!("{}{kind}", rule.about)));
     }
-    item("may change unseen", &preset.uncovered.join("; "));
-    let code = |text: String| {
-        text.split(", ")
-            .map(|place| format!("`{place}`"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    item(
-        "event id",
-        &format!(
-            "{}, {}",
-            code(ids(preset)),
-            if preset.id_signed {
-                "signed"
-            } else {
-                "not signed"
-            }
-        ),
-    );
-    item("event type", &code(places(&preset.map.event_type)));
-    item("entity", &code(places(&preset.map.entity_id)));
-    item("order", &code(order(preset)));
-    let patterns: Vec<String> = preset
-        .batch
-        .iter()
-        .map(|pattern| format!("`{}`", pattern.as_str()))
-        .collect();
-    item("batch", &patterns.join(", "));
-    let volatile: Vec<String> = preset
-        .volatile
-        .iter()
-        .map(|path| format!("`{path}`"))
-        .collect();
-    item(
-        "may differ between deliveries of one event",
-        &volatile.join(", "),
-    );
-    let handshakes: Vec<&str> = preset
+    let handshakes = preset
         .handshakes
         .iter()
-        .map(|handshake| handshake.name.as_str())
-        .collect();
-    item("handshakes", &handshakes.join(", "));
-    let seconds = |span: sekali_verify::Span| format!("{} s", span.0.as_secs());
-    item(
-        "tolerance",
-        &preset.tolerance.map(seconds).unwrap_or_default(),
-    );
-    item("success", &preset.answer.status.unwrap_or(202).to_string());
-    item(
-        "answer within",
-        &preset.answer.deadline.map(seconds).unwrap_or_default(),
-    );
-    let retries = &preset.retries;
-    item(
-        "retries",
-        &format!(
-            "{}; window {}; signed time: {}",
-            retries.schedule,
-            retries.window,
-            retries.timestamp.word()
+        .map(|handshake| handshake.name.as_str());
+    lines.extend([
+        ("may change unseen".to_owned(), preset.uncovered.join("; ")),
+        ("tolerance".to_owned(), seconds(preset.tolerance)),
+        (
+            "handshakes".to_owned(),
+            handshakes.collect::<Vec<_>>().join(", "),
         ),
+    ]);
+    lines
+}
+
+fn mapping(preset: &Preset) -> [Line; 6] {
+    let signed = if preset.id_signed {
+        "signed"
+    } else {
+        "not signed"
+    };
+    let patterns = preset
+        .batch
+        .iter()
+        .map(|pattern| format!("`{}`", pattern.as_str()));
+    let volatile = preset.volatile.iter().map(|path| format!("`{path}`"));
+    [
+        (
+            "event id".to_owned(),
+            format!("{}, {signed}", code(&ids(preset))),
+        ),
+        (
+            "event type".to_owned(),
+            code(&places(&preset.map.event_type)),
+        ),
+        ("entity".to_owned(), code(&places(&preset.map.entity_id))),
+        ("order".to_owned(), code(&order(preset))),
+        ("batch".to_owned(), patterns.collect::<Vec<_>>().join(", ")),
+        (
+            "may differ between deliveries of one event".to_owned(),
+            volatile.collect::<Vec<_>>().join(", "),
+        ),
+    ]
+}
+
+fn delivery(preset: &Preset) -> [Line; 6] {
+    let retries = &preset.retries;
+    let repeated = format!(
+        "{}; window {}; signed time: {}",
+        retries.schedule,
+        retries.window,
+        retries.timestamp.word()
     );
-    item("limits", &preset.limits.join("; "));
-    item("seen in", &preset.confirmed.join("; "));
-    item("unconfirmed", &preset.unconfirmed.join("; "));
-    text
+    [
+        (
+            "success".to_owned(),
+            preset.answer.status.unwrap_or(202).to_string(),
+        ),
+        ("answer within".to_owned(), seconds(preset.answer.deadline)),
+        ("retries".to_owned(), repeated),
+        ("limits".to_owned(), preset.limits.join("; ")),
+        ("seen in".to_owned(), preset.confirmed.join("; ")),
+        ("unconfirmed".to_owned(), preset.unconfirmed.join("; ")),
+    ]
+}
+
+fn seconds(span: Option<sekali_verify::Span>) -> String {
+    span.map_or_else(String::new, |span| format!("{} s", span.0.as_secs()))
+}
+
+fn code(list: &str) -> String {
+    let places: Vec<String> = list.split(", ").map(|place| format!("`{place}`")).collect();
+    places.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_of_the_documentation_is_current() {
+        let file = include_str!("../../../../docs/providers.md");
+        assert_eq!(
+            super::page().trim_end(),
+            file.trim_end(),
+            "run `sekali providers --markdown > docs/providers.md`"
+        );
+    }
 }

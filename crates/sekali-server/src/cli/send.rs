@@ -82,7 +82,7 @@ fn positive(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a rate is above 0".to_owned())
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((pair.0.to_owned(), pair.1.to_owned()))
 }

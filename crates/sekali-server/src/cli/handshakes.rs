@@ -1,0 +1,80 @@
+//! `sekali handshakes`: what providers asked at set-up, what became of it, and the tokens that they sent.
+
+use clap::Args;
+use sekali::store::{HandshakeRow, ListHandshakes};
+
+use super::output::{self, or_dash, time};
+use super::{ConfigArgs, DONE};
+use crate::run;
+
+/// List what providers asked beside sending events, newest first.
+#[derive(Debug, Args)]
+pub(crate) struct Handshakes {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Only of this source
+    #[arg(long, value_name = "ID")]
+    source: Option<String>,
+    /// Show the secrets that came with them, such as Notion's verification token
+    #[arg(long)]
+    reveal: bool,
+    /// How many
+    #[arg(long, default_value_t = 50, value_name = "COUNT")]
+    limit: u16,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Handshakes {
+    pub(crate) async fn run(self) -> anyhow::Result<u8> {
+        let store = run::open_store(&self.config.load()?).await?;
+        let list = ListHandshakes {
+            source: self.source.clone(),
+            limit: self.limit.into(),
+        };
+        let rows = store.read(list).await?;
+        if self.json {
+            let all: Vec<_> = rows.iter().map(|row| self.describe(row)).collect();
+            output::json(&all)?;
+            return Ok(DONE);
+        }
+        let row = |row: &HandshakeRow| {
+            vec![
+                time(row.at_ms),
+                row.source.clone(),
+                row.kind.clone(),
+                row.outcome.clone(),
+                or_dash(row.remote_address.clone()),
+                or_dash(row.detail.clone()),
+                or_dash(self.secret(row)),
+            ]
+        };
+        let head = [
+            "at",
+            "source",
+            "handshake",
+            "outcome",
+            "from",
+            "detail",
+            "secret",
+        ];
+        output::table(&head, rows.iter().map(row).collect());
+        Ok(DONE)
+    }
+
+    fn secret(&self, row: &HandshakeRow) -> Option<String> {
+        row.secret.clone().map(|secret| match self.reveal {
+            true => secret,
+            false => "*** (--reveal shows it)".to_owned(),
+        })
+    }
+
+    fn describe(&self, row: &HandshakeRow) -> serde_json::Value {
+        let mut value = serde_json::to_value(row).unwrap_or_default();
+        if self.reveal {
+            value["secret"] = row.secret.clone().into();
+        }
+        value
+    }
+}
