@@ -2,7 +2,8 @@
 //!
 //! Deliveries queue, and one task takes what queued while the last transaction committed: no timer, so that an idle
 //! receiver answers after one insert and a busy one fills its batches by itself. A full queue is an answer, not a wait.
-//! A delivery is answered after its transaction committed, never before.
+//! A delivery is answered after its transaction committed, never before. The events of one request are a group: they are
+//! stored in one transaction, all of them or none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub struct Admission {
     overflow: Arc<rejected::Overflow>,
 }
 
-/// The events of one request, and who waits for their receipts: all of them are stored, or none.
+/// A group, the events of one request, and who waits for their receipts: all of them are stored, or none.
 struct Pending {
     deliveries: Vec<Delivery>,
     answer: oneshot::Sender<Result<Vec<Receipt>>>,
@@ -79,7 +80,8 @@ impl Admission {
     /// Takes the events of one request in, in one transaction, and returns what became of each.
     ///
     /// One that cannot be stored fails them all: the sender repeats the whole request, and none of it may be lost or
-    /// answered for.
+    /// answered for. Receipts stand in the order of the deliveries; of two with one id, the second meets the first as if
+    /// it had come in a later request.
     pub async fn admit_all(&self, deliveries: Vec<Delivery>) -> Result<Vec<Receipt>> {
         if deliveries.is_empty() {
             return Ok(Vec::new());

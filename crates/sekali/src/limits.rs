@@ -10,6 +10,8 @@ pub const MAX_URL_BYTES: usize = 2048;
 pub const MAX_TEXT_BYTES: usize = 255;
 /// The longest error message that is stored, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 1000;
+/// The longest detail and the longest secret of a handshake, in bytes.
+pub const MAX_DETAIL_BYTES: usize = 2048;
 /// How many variants of an event are kept as evidence; more are only counted.
 pub const MAX_VARIANTS: i64 = 16;
 /// How long an event may be held until the time it says it happened at, in milliseconds (24 h).
@@ -18,11 +20,11 @@ pub const MAX_HOLD_MS: i64 = 24 * 3600 * 1000;
 /// Bounds on queues, batches and times of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Deliveries that may wait for admission; one more is answered 503.
+    /// Requests that may wait for admission, whatever number of events each carries; one more is answered 503.
     pub admission_queue_len: usize,
-    /// Deliveries of one admission transaction.
+    /// Events of one admission transaction; a request that carries more has one of its own.
     pub admission_batch_len: usize,
-    /// Body bytes of one admission transaction.
+    /// Body bytes of one admission transaction; a request that carries more has one of its own.
     pub admission_batch_bytes: usize,
     /// Rejected deliveries that may wait to be written; more are only counted.
     pub rejected_queue_len: usize,

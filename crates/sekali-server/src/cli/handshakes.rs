@@ -64,8 +64,8 @@ impl Handshakes {
     }
 
     fn secret(&self, row: &HandshakeRow) -> Option<String> {
-        row.secret.clone().map(|secret| match self.reveal {
-            true => secret,
+        row.secret.as_ref().map(|secret| match self.reveal {
+            true => String::from_utf8_lossy(secret.reveal()).into_owned(),
             false => "*** (--reveal shows it)".to_owned(),
         })
     }
@@ -73,7 +73,7 @@ impl Handshakes {
     fn describe(&self, row: &HandshakeRow) -> serde_json::Value {
         let mut value = serde_json::to_value(row).unwrap_or_default();
         if self.reveal {
-            value["secret"] = row.secret.clone().into();
+            value["secret"] = self.secret(row).into();
         }
         value
     }

@@ -156,7 +156,6 @@ impl KeyCache {
         let mut known = self.lock();
         match answer {
             Ok(bytes) => {
-                known.failures.remove(request);
                 let document = Document {
                     bytes: bytes.clone(),
                     fetched_at_ms: now_ms,

@@ -59,8 +59,8 @@ impl Rule {
         let is_plain = url.len() <= MAX_URL_LEN && url.bytes().all(|byte| byte.is_ascii_graphic());
         let uri: Uri = is_plain.then(|| url.parse().ok())??;
         let is_tls = uri.scheme() == Some(&Scheme::HTTPS);
-        let is_plain_by_rule = self.allow_http && uri.scheme() == Some(&Scheme::HTTP);
-        if !is_tls && !is_plain_by_rule {
+        let is_http = self.allow_http && uri.scheme() == Some(&Scheme::HTTP);
+        if !is_tls && !is_http {
             return None;
         }
         let host = uri.host()?.to_ascii_lowercase();

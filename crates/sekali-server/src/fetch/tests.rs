@@ -10,7 +10,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
-use tokio::sync::Barrier;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -23,32 +22,27 @@ const CA: &[u8] = include_bytes!("testdata/ca.pem");
 const CERTIFICATE: &[u8] = include_bytes!("testdata/server.pem");
 const KEY: &[u8] = include_bytes!("testdata/server.key.pem");
 
-/// What the server saw.
-#[derive(Default)]
-struct Seen {
-    requests: AtomicUsize,
-    running: AtomicUsize,
-    most_running: AtomicUsize,
-}
-
 /// A server on a port of its own.
 struct Server {
     port: u16,
-    seen: Arc<Seen>,
+    /// How many requests it saw.
+    requests: Arc<AtomicUsize>,
 }
 
 impl Server {
     async fn start(tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let seen = Arc::new(Seen::default());
-        let (counts, barrier) = (seen.clone(), Arc::new(Barrier::new(8)));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = requests.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (tls, counts, barrier) = (tls.clone(), counts.clone(), barrier.clone());
+                let (tls, count) = (tls.clone(), count.clone());
                 tokio::spawn(async move {
-                    let answer =
-                        service_fn(move |request| answer(request, counts.clone(), barrier.clone()));
+                    let answer = service_fn(move |request| {
+                        count.fetch_add(1, Ordering::SeqCst);
+                        answer(request)
+                    });
                     let http = hyper::server::conn::http1::Builder::new();
                     // What a client does not like, it breaks off.
                     let _ = match tls {
@@ -61,7 +55,7 @@ impl Server {
                 });
             }
         });
-        Self { port, seen }
+        Self { port, requests }
     }
 
     async fn tls() -> Self {
@@ -76,7 +70,7 @@ impl Server {
         Self::start(Some(TlsAcceptor::from(Arc::new(config)))).await
     }
 
-    /// Asks for a path, as a rule for tests allows.
+    /// Asks for a path of this server, without TLS.
     fn get(&self, path: &str) -> Request {
         let host = format!("127.0.0.1:{}", self.port);
         let rule = rule(&host).allow_http().allow_private();
@@ -90,7 +84,7 @@ impl Server {
     }
 
     fn requests(&self) -> usize {
-        self.seen.requests.load(Ordering::SeqCst)
+        self.requests.load(Ordering::SeqCst)
     }
 }
 
@@ -98,14 +92,7 @@ fn rule(host: &str) -> Rule {
     Rule::hosts([host]).unwrap()
 }
 
-async fn answer(
-    request: http::Request<Incoming>,
-    seen: Arc<Seen>,
-    barrier: Arc<Barrier>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    seen.requests.fetch_add(1, Ordering::SeqCst);
-    let running = seen.running.fetch_add(1, Ordering::SeqCst) + 1;
-    seen.most_running.fetch_max(running, Ordering::SeqCst);
+async fn answer(request: http::Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let header = |name| {
         head.headers
@@ -135,12 +122,8 @@ async fn answer(
         }
         "/broken" => *answer.status_mut() = http::StatusCode::BAD_GATEWAY,
         "/never" => std::future::pending().await,
-        "/together" => {
-            barrier.wait().await;
-        }
         _ => *answer.body_mut() = Bytes::from_static(b"hello").into(),
     }
-    seen.running.fetch_sub(1, Ordering::SeqCst);
     Ok(answer)
 }
 
@@ -204,20 +187,23 @@ async fn a_server_that_does_not_answer_is_given_up() {
 #[tokio::test]
 async fn eight_requests_run_at_once() {
     let server = Server::start(None).await;
-    let client = Arc::new(client());
-    let ask = |_| {
-        let (client, request) = (client.clone(), server.get("/together"));
-        tokio::spawn(async move { client.fetch(request).await })
+    let limits = Limits {
+        within: Duration::from_secs(1),
+        ..Limits::default()
     };
-    // The server answers once eight are there, so fewer would wait for ever.
-    for asked in (0..24).map(ask).collect::<Vec<_>>() {
-        asked.await.unwrap().unwrap();
+    let client = Arc::new(Client::new(limits, None).unwrap());
+    let ask = |_| {
+        let (client, request) = (client.clone(), server.get("/never"));
+        tokio::spawn(async move { code(&client, request).await })
+    };
+    for asked in (0..12).map(ask).collect::<Vec<_>>() {
+        assert_eq!(asked.await.unwrap(), "timeout");
     }
-    assert_eq!(server.seen.most_running.load(Ordering::SeqCst), 8);
+    assert_eq!(server.requests(), 8);
 }
 
 #[tokio::test]
-async fn what_a_rule_does_not_allow_is_not_sent() {
+async fn what_is_not_allowed_is_not_sent() {
     let server = Server::start(None).await;
     let host = format!("127.0.0.1:{}", server.port);
     let request = |url: String, rule: Rule| Request::get(url, Arc::new(rule));
@@ -265,7 +251,7 @@ async fn a_host_that_is_not_there_is_no_connection() {
     drop(listener);
     let nobody = Server {
         port,
-        seen: Arc::default(),
+        requests: Arc::default(),
     };
     let error = client().fetch(nobody.get("/")).await.unwrap_err();
     assert_eq!(error.code(), "connection");

@@ -31,10 +31,7 @@ impl Hook<'_> {
             outcome,
             remote_address: self.remote.map(|remote| remote.to_string()),
             detail: reply.confirm.as_ref().map(|(url, _)| url.clone()),
-            secret: reply
-                .show
-                .as_ref()
-                .map(|secret| String::from_utf8_lossy(secret.reveal()).into_owned()),
+            secret: reply.show,
         };
         let confirm = reply.confirm.filter(|_| self.source.confirm_handshakes);
         let app = Arc::clone(self.app);

@@ -86,13 +86,33 @@ pub(crate) fn public_url(parts: &Parts, config: &ServerConfig) -> String {
     format!("{}://{host}{port}{target}", proto.name())
 }
 
-/// Follows the hops from the peer towards the sender, as long as a trusted proxy tells the next one.
+/// Follows what the headers say from the peer towards the sender; what the standard's header says of the URL wins.
+///
+/// A proxy that knows one kind of header passes the other one on as the sender wrote it. Where the two name different
+/// senders, nobody can tell which is the sender's invention, so neither counts.
 fn follow(peer: IpAddr, headers: &HeaderMap, trusted: &Addresses) -> (IpAddr, Option<Hop>) {
-    let (mut address, mut last) = (peer.to_canonical(), None);
-    if !trusted.contains(address) {
-        return (address, None);
+    let peer = peer.to_canonical();
+    if !trusted.contains(peer) {
+        return (peer, None);
     }
-    for hop in hops(headers).into_iter().rev() {
+    let standard = forwarded::read(headers).unwrap_or_default();
+    let other = x_forwarded::read(headers).unwrap_or_default();
+    let has_both = [&standard, &other].map(|hops| hops.iter().any(|hop| hop.address.is_some()));
+    let found = [standard, other].map(|hops| walk(peer, hops, trusted));
+    if has_both == [true, true] && found[0].0 != found[1].0 {
+        return (peer, None);
+    }
+    let [standard, other] = found;
+    match standard.1 {
+        Some(_) => standard,
+        None => other,
+    }
+}
+
+/// Walks from the peer towards the sender, as long as a trusted proxy tells the next hop.
+fn walk(peer: IpAddr, hops: Vec<Hop>, trusted: &Addresses) -> (IpAddr, Option<Hop>) {
+    let (mut address, mut last) = (peer, None);
+    for hop in hops.into_iter().rev() {
         let next = hop.address;
         last = Some(hop);
         match next {
@@ -104,15 +124,6 @@ fn follow(peer: IpAddr, headers: &HeaderMap, trusted: &Addresses) -> (IpAddr, Op
         }
     }
     (address, last)
-}
-
-/// Reads the hops, from the sender towards this process; what the standard's header says wins.
-fn hops(headers: &HeaderMap) -> Vec<Hop> {
-    let standard = forwarded::read(headers).unwrap_or_default();
-    if !standard.is_empty() {
-        return standard;
-    }
-    x_forwarded::read(headers).unwrap_or_default()
 }
 
 /// Returns the host that a request names. Two that differ are no name.

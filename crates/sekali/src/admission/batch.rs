@@ -1,4 +1,7 @@
 //! The task that forms batches: what queued while the last one committed, within the limits on rows and bytes.
+//!
+//! A batch is made of whole groups, so that the events of one request commit together. A group that is larger than the
+//! limits is a batch of its own.
 
 use std::sync::Arc;
 

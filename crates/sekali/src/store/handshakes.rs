@@ -1,20 +1,19 @@
 //! Handshakes: what providers asked beside sending events, when, and what became of it.
 //!
 //! Some bring a secret for the operator, which is kept here and shown only to somebody who asks for it. The newest
-//! thousand of a source are kept.
+//! thousand of a source are kept. Not all are verified, so that what they bring has a bound.
 
 use std::sync::Arc;
 
+use sekali_verify::Secret;
 use serde::Serialize;
 
 use super::{Conn, Transaction, Value};
 use crate::error::{Result, Step as _};
+use crate::limits::MAX_DETAIL_BYTES;
 
 /// How many are kept for each source.
 const MAX_HANDSHAKES: i64 = 1000;
-
-/// Longer texts are cut.
-const MAX_DETAIL_CHARS: usize = 500;
 
 /// What became of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +53,10 @@ pub struct NoteHandshake {
     pub outcome: HandshakeOutcome,
     /// Who asked.
     pub remote_address: Option<String>,
-    /// The address that was called, or the error.
+    /// The address that was called, or the error; it is cut at [`MAX_DETAIL_BYTES`].
     pub detail: Option<String>,
-    /// A secret for the operator.
-    pub secret: Option<String>,
+    /// A secret for the operator; a longer one than [`MAX_DETAIL_BYTES`] is not kept, as a part of it is of no use.
+    pub secret: Option<Secret>,
 }
 
 const INSERT: &str = "insert into webhook_handshakes (source, at_ms, kind, outcome, remote_address, detail, secret) \
@@ -71,17 +70,19 @@ impl Transaction for NoteHandshake {
     const STEP: &'static str = "record a handshake";
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
-        let detail: Option<String> = self
-            .detail
-            .map(|detail| detail.chars().take(MAX_DETAIL_CHARS).collect());
+        let detail = self.detail.as_deref();
+        let detail = detail.map(|text| &text[..text.floor_char_boundary(MAX_DETAIL_BYTES)]);
+        let secret = self.secret.as_ref().map(Secret::reveal);
+        let secret = secret.filter(|secret| secret.len() <= MAX_DETAIL_BYTES);
+        let secret = secret.map(String::from_utf8_lossy);
         let values = [
             Value::Text(&self.source),
             self.at_ms.into(),
             Value::Text(&self.kind),
             Value::Text(self.outcome.code()),
             self.remote_address.as_deref().into(),
-            detail.as_deref().into(),
-            self.secret.as_deref().into(),
+            detail.into(),
+            secret.as_deref().into(),
         ];
         conn.execute(INSERT, &values).await.step(Self::STEP)?;
         let source = Value::Text(&self.source);
@@ -110,7 +111,7 @@ pub struct HandshakeRow {
     pub detail: Option<String>,
     /// A secret for the operator; it is not part of what is written out.
     #[serde(skip)]
-    pub secret: Option<String>,
+    pub secret: Option<Secret>,
 }
 
 /// Lists the newest handshakes, of one source or of all.
@@ -123,14 +124,15 @@ pub struct ListHandshakes {
 }
 
 const LIST: &str = "select source, at_ms, kind, outcome, remote_address, detail, secret from webhook_handshakes \
-    where ?1 is null or source = ?1 order by id desc limit ?2";
+    where (? is null or source = ?) order by id desc limit ?";
 
 impl Transaction for ListHandshakes {
     type Output = Vec<HandshakeRow>;
     const STEP: &'static str = "list handshakes";
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<HandshakeRow>> {
-        let values = [self.source.as_deref().into(), self.limit.into()];
+        let source = self.source.as_deref();
+        let values = [source.into(), source.into(), self.limit.into()];
         let rows = conn.fetch(LIST, &values, |row| {
             Ok(HandshakeRow {
                 source: row.text(0)?,
@@ -139,7 +141,9 @@ impl Transaction for ListHandshakes {
                 outcome: row.text(3)?,
                 remote_address: row.opt_text(4)?,
                 detail: row.opt_text(5)?,
-                secret: row.opt_text(6)?,
+                secret: row
+                    .opt_text(6)?
+                    .map(|text| Secret::of_any_length(text.as_bytes())),
             })
         });
         rows.await.step(Self::STEP)

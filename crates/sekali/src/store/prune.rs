@@ -11,7 +11,7 @@ use crate::error::{Result, Step as _};
 pub struct Retention {
     /// Bodies and variants of finished events.
     pub payloads_ms: Option<i64>,
-    /// Delivery and attempt rows.
+    /// Rows of deliveries, attempts, handshakes and rejected requests.
     pub audit_ms: Option<i64>,
     /// Keys of finished events, with everything that is left of them.
     pub keys_ms: Option<i64>,
@@ -68,7 +68,7 @@ pub struct Pruned {
     pub payloads: u64,
     /// Variants.
     pub variants: u64,
-    /// Delivery rows and counts.
+    /// Rows of deliveries, handshakes and rejected requests, and counts.
     pub deliveries: u64,
     /// Attempt rows.
     pub attempts: u64,

@@ -123,8 +123,9 @@ impl Transaction for ListRejected {
     const STEP: &'static str = "list rejected requests";
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<RejectedRow>> {
-        const LIST: &str = columns!("where ?1 is null or source = ?1 order by id desc limit ?2");
-        let values = [self.source.as_deref().into(), self.limit.into()];
+        const LIST: &str = columns!("where (? is null or source = ?) order by id desc limit ?");
+        let source = self.source.as_deref();
+        let values = [source.into(), source.into(), self.limit.into()];
         conn.fetch(LIST, &values, read).await.step(Self::STEP)
     }
 }

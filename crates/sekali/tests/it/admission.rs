@@ -1,43 +1,21 @@
 //! Admission: every delivery is stored once or refused with its reason, and a row can only fail itself.
 
-use std::sync::mpsc;
-
 use sekali::event::{Receipt, Rejected};
-use sekali::store::{Conn, Transaction};
 use sekali::{Error, Limits, Outcome, Reason, Result};
 use tokio::task::JoinSet;
 
 use super::support::{Options, Rig, START_MS, docs, source, sources, update};
 
-/// Holds the one writer until its sender is dropped, so that deliveries gather into one batch.
-struct Hold(mpsc::Receiver<()>);
-
-impl Transaction for Hold {
-    type Output = ();
-    const STEP: &'static str = "hold the writer";
-
-    async fn run(self, _: &mut Conn<'_>) -> Result<()> {
-        let _ = self.0.recv();
-        Ok(())
-    }
-}
-
 /// Admits bodies that all wait while the writer is held, in their order.
 async fn admit_together(rig: &Rig, bodies: Vec<String>) -> Vec<Result<Receipt>> {
-    let (release, held) = mpsc::channel();
-    let store = rig.engine.store().clone();
-    let holding = tokio::spawn(async move { store.write(Hold(held)).await });
+    let held = rig.hold_writer().await;
     let mut admitted = JoinSet::new();
     for (index, body) in bodies.into_iter().enumerate() {
         let delivery = rig.delivery("docs", rig.sign("docs", body)).unwrap();
         let admission = rig.engine.admission().clone();
         admitted.spawn(async move { (index, admission.admit(delivery).await) });
     }
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    drop(release);
-    holding.await.unwrap().unwrap();
+    held.release().await;
     let mut receipts = admitted.join_all().await;
     receipts.sort_by_key(|(index, _)| *index);
     receipts.into_iter().map(|(_, receipt)| receipt).collect()

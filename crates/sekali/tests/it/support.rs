@@ -8,10 +8,12 @@ use sekali::store::{EventRow, ReadDepth, Setup, ShowEvent, Story};
 use sekali::{Clock, Engine, EngineOptions, Limits, Result, Source, Sources, Store, StoreOptions};
 use tempfile::TempDir;
 
+mod hold;
 mod sql;
 mod table;
 mod wire;
 
+pub(crate) use hold::settle;
 pub(crate) use table::{DOCS, docs, source, sources, titled, update};
 pub(crate) use wire::{Refused, Request};
 
@@ -46,6 +48,11 @@ impl Default for Options {
 pub(crate) struct Batches(Mutex<Vec<usize>>);
 
 impl Batches {
+    /// The length of each, in their order.
+    pub(crate) fn lens(&self) -> Vec<usize> {
+        self.0.lock().unwrap().clone()
+    }
+
     pub(crate) fn largest(&self) -> usize {
         self.0.lock().unwrap().iter().copied().max().unwrap_or(0)
     }

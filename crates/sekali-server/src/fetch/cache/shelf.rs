@@ -40,9 +40,4 @@ impl<V> Shelf<V> {
         }
         self.entries.insert(request, (self.uses, value));
     }
-
-    /// Takes an entry out.
-    pub(super) fn remove(&mut self, request: &Request) {
-        self.entries.remove(request);
-    }
 }

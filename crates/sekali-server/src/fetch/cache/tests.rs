@@ -236,6 +236,31 @@ async fn another_takes_over_where_the_one_who_fetches_gives_up() {
 }
 
 #[tokio::test]
+async fn who_comes_late_waits_with_the_last_one() {
+    let (fake, cache) = cache();
+    let cache = Arc::new(cache);
+    let mut crowd = crowd(&fake, &cache).await;
+    let last = crowd.pop().unwrap();
+    for one in crowd {
+        one.abort();
+        let _ = one.await;
+    }
+    assert_eq!(passengers(&cache), 1);
+    let late = tokio::spawn({
+        let cache = cache.clone();
+        async move { said(cache.get(&request("a"), START).await) }
+    });
+    while passengers(&cache) < 2 {
+        tokio::task::yield_now().await;
+    }
+    let asked = fake.asked();
+    fake.gate.add_permits(1);
+    assert_eq!(last.await.unwrap(), late.await.unwrap());
+    assert!(fake.asked() <= asked + 1);
+    assert!(cache.lock().flights.is_empty());
+}
+
+#[tokio::test]
 async fn what_was_not_used_for_longest_makes_room() {
     let (fake, cache) = cache();
     for number in 0..MAX_DOCUMENTS {

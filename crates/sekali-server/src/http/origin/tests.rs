@@ -106,101 +106,70 @@ fn the_header_of_the_standard_wins() {
     assert_eq!(url("127.0.0.1", headers), "http://in.example/hooks/a?b=%2f");
 }
 
+/// Holds URLs against requests, whose headers are written as `proto: https | host: out` without `X-Forwarded-`.
+fn assert_urls(cases: &[(&str, &str)]) {
+    for (headers, base) in cases {
+        let named = headers
+            .split(" | ")
+            .filter_map(|text| text.split_once(": "));
+        let named = named.map(|(name, value)| match name {
+            "forwarded" => (name.to_owned(), value),
+            _ => (format!("x-forwarded-{name}"), value),
+        });
+        let named: Vec<_> = named.collect();
+        let mut headers = vec![("host", "in.example:81")];
+        headers.extend(named.iter().map(|(name, value)| (name.as_str(), *value)));
+        let expected = format!("{base}/hooks/a?b=%2f");
+        assert_eq!(url("127.0.0.1", &headers), expected, "{headers:?}");
+        let expected = "http://in.example:81/hooks/a?b=%2f";
+        assert_eq!(url("198.51.100.1", &headers), expected);
+    }
+}
+
 #[test]
-fn the_url_is_that_of_the_outermost_trusted_proxy() {
-    let host = ("host", "in.example:81");
-    let cases: &[(Headers, &str)] = &[
-        (&[], "http://in.example:81"),
-        (
-            &[("forwarded", "for=203.0.113.7;proto=https;host=out.example")],
-            "https://out.example",
-        ),
-        (
-            &[("forwarded", "for=203.0.113.7;proto=https")],
-            "https://in.example:81",
-        ),
-        (
-            &[("forwarded", "for=_a;host=\"out.example:8443\"")],
-            "http://out.example:8443",
-        ),
+fn the_url_is_what_the_outermost_trusted_proxy_was_sent() {
+    let sender = "forwarded: for=203.0.113.7;proto=https";
+    assert_urls(&[
+        ("", "http://in.example:81"),
+        (sender, "https://in.example:81"),
+        (&format!("{sender};host=out.example"), "https://out.example"),
+        ("forwarded: host=\"out:8443\";for=_a", "http://out:8443"),
         // The first element is the sender's own, the last the inner proxy's.
         (
-            &[(
-                "forwarded",
-                "for=1.1.1.1;host=evil, for=203.0.113.7;proto=https;host=out, for=10.0.0.1;host=mid",
-            )],
-            "https://out",
+            "forwarded: for=1.1.1.1;host=evil, for=203.0.113.7;host=out, for=10.0.0.1;host=mid",
+            "http://out",
         ),
+    ]);
+}
+
+#[test]
+fn the_unofficial_headers_tell_the_url_too() {
+    assert_urls(&[
+        ("proto: https | host: out.example", "https://out.example"),
         (
-            &[
-                ("x-forwarded-proto", "https"),
-                ("x-forwarded-host", "out.example"),
-            ],
-            "https://out.example",
-        ),
-        (
-            &[
-                ("x-forwarded-for", "203.0.113.7, 10.0.0.1"),
-                ("x-forwarded-proto", "https, http"),
-            ],
+            "for: 203.0.113.7, 10.0.0.1 | proto: https, http",
             "https://in.example:81",
         ),
         (
-            &[
-                ("x-forwarded-for", "203.0.113.7, 10.0.0.1"),
-                ("x-forwarded-proto", "https"),
-            ],
+            "for: 203.0.113.7, 10.0.0.1 | proto: https",
             "https://in.example:81",
         ),
-        // Three values for two hops cannot be told apart.
+        // It cannot be told to whom which of the three belongs.
         (
-            &[
-                ("x-forwarded-for", "203.0.113.7, 10.0.0.1"),
-                ("x-forwarded-proto", "https,http,http"),
-            ],
+            "for: 203.0.113.7, 10.0.0.1 | proto: https, http, http",
             "http://in.example:81",
         ),
-        (
-            &[("x-forwarded-host", "out"), ("x-forwarded-port", "8443")],
-            "http://out:8443",
-        ),
-        (
-            &[
-                ("x-forwarded-host", "out"),
-                ("x-forwarded-port", "443"),
-                ("x-forwarded-proto", "https"),
-            ],
-            "https://out",
-        ),
-        (
-            &[("x-forwarded-host", "out:1"), ("x-forwarded-port", "2")],
-            "http://out:1",
-        ),
-        (
-            &[("x-forwarded-host", "[::1]"), ("x-forwarded-port", "2")],
-            "http://[::1]:2",
-        ),
-        (
-            &[("x-forwarded-port", "0"), ("x-forwarded-host", "out")],
-            "http://in.example:81",
-        ),
-        (
-            &[("x-forwarded-host", "a/b"), ("x-forwarded-proto", "https")],
-            "http://in.example:81",
-        ),
-    ];
-    for (headers, base) in cases {
-        let headers = [&[host], *headers].concat();
-        assert_eq!(
-            url("127.0.0.1", &headers),
-            format!("{base}/hooks/a?b=%2f"),
-            "{headers:?}"
-        );
-        assert_eq!(
-            url("198.51.100.1", &headers),
-            "http://in.example:81/hooks/a?b=%2f"
-        );
-    }
+        ("host: out | port: 8443", "http://out:8443"),
+        ("host: out | port: 443 | proto: https", "https://out"),
+        ("host: out | port: 80 | proto: https", "https://out:80"),
+        ("host: out:1 | port: 2", "http://out:1"),
+        ("host: [::1] | port: 2", "http://[::1]:2"),
+        ("host: out | port: 0", "http://in.example:81"),
+        ("host: out | port: +1", "http://in.example:81"),
+        ("host: a/b | proto: https", "http://in.example:81"),
+        ("host: a@b | proto: https", "http://in.example:81"),
+        ("host: out | proto: ws", "http://in.example:81"),
+    ]);
 }
 
 #[test]

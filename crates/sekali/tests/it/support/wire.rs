@@ -55,8 +55,19 @@ impl Rig {
         Ok(self.engine.admission().admit(delivery).await.unwrap())
     }
 
-    /// Makes the delivery of a request, or says why it is refused.
+    /// Makes the delivery of a request that carries one event, or says why it is refused.
     pub(crate) fn delivery(&self, source: &str, request: Request) -> Result<Delivery, Refused> {
+        let mut deliveries = self.deliveries(source, request)?;
+        assert_eq!(deliveries.len(), 1, "the request carries a batch");
+        Ok(deliveries.remove(0))
+    }
+
+    /// Makes the deliveries of a request, one for each event, or says why it is refused.
+    pub(crate) fn deliveries(
+        &self,
+        source: &str,
+        request: Request,
+    ) -> Result<Vec<Delivery>, Refused> {
         let (source, now_ms) = (self.source(source).clone(), self.clock.now_ms());
         let refused = |outcome, reason| Refused {
             outcome,
@@ -85,15 +96,16 @@ impl Rig {
                 ));
             }
         };
-        let mut events = events.map_err(|refusal| refused(Outcome::Malformed, refusal.reason))?;
-        Ok(Delivery {
-            event: events.pop().unwrap(),
-            source,
+        let events = events.map_err(|refusal| refused(Outcome::Malformed, refusal.reason))?;
+        let delivery = |event| Delivery {
+            event,
+            source: source.clone(),
             received_at: now_ms,
             started: Instant::now(),
             remote_address: None,
             only_if_known,
-        })
+        };
+        Ok(events.into_iter().map(delivery).collect())
     }
 
     /// Signs and receives a body, and returns what became of it.
