@@ -132,6 +132,8 @@ impl Default for RetentionConfig {
 pub(crate) struct KeysConfig {
     /// How long a fetched document is used.
     pub(crate) keep: Span,
+    /// How long one is not fetched anew, although a key is missing in it.
+    pub(crate) refresh: Span,
     /// How long fetching one may take.
     pub(crate) timeout: Span,
     /// A file of further root certificates, in PEM.
@@ -144,6 +146,7 @@ impl Default for KeysConfig {
     fn default() -> Self {
         Self {
             keep: Span(Duration::from_secs(3600)),
+            refresh: Span(Duration::from_secs(60)),
             timeout: Span(Duration::from_secs(5)),
             ca_file: None,
             allow_private: false,

@@ -17,6 +17,7 @@ use crate::request::{Opened, Request};
 use crate::scene::{Known, Scene};
 use crate::scheme::{Condition, Part, Scheme, Spot, SpotDeclaration};
 use crate::secret::Secret;
+use crate::settings::Settings;
 use crate::signature::encode;
 use crate::verify::Prove as _;
 
@@ -175,6 +176,17 @@ impl Condition {
             _ => None,
         }
     }
+}
+
+/// Tells whether all conditions hold for a request; settings are none.
+pub fn all_hold(conditions: &[Condition], request: &Request<'_>) -> bool {
+    let (opened, settings) = (Opened::new(*request), Settings::default());
+    let scene = Scene {
+        opened: &opened,
+        element: None,
+        settings: &settings,
+    };
+    conditions.iter().all(|condition| scene.holds(condition))
 }
 
 impl Prover {

@@ -53,7 +53,7 @@ mod view;
 
 pub use batch::{Element, MAX_ELEMENTS, Pattern, TooManyElements, elements};
 pub use diagnose::{Diagnosis, Finding, Suspect, diagnose};
-pub use handshake::{Handshake, Reply};
+pub use handshake::{Handshake, Reply, all_hold};
 pub use json::{Ambiguous, Json, JsonError, Pointer, PointerError, Text};
 pub use map::{EventIds, Map, TimeOffset, VersionIs};
 pub use outside::{KeyDocument, KeyDocuments, NoDocuments, is_allowed};

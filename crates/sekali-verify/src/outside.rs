@@ -119,7 +119,7 @@ fn object(members: &[(String, String)]) -> String {
     .to_string()
 }
 
-/// Tells whether an address is https, without a user and a port, and on a listed host.
+/// Tells whether an address is https, without a user, and on a listed host; a port must be listed with it.
 pub fn is_allowed(url: &str, hosts: &[String]) -> bool {
     let (front, _) = split_authority(url);
     let Some(host) = front.strip_prefix("https://") else {
@@ -128,7 +128,7 @@ pub fn is_allowed(url: &str, hosts: &[String]) -> bool {
     let is_name = !host.is_empty()
         && host
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'));
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':'));
     is_name && hosts.iter().any(|pattern| matches_host(pattern, host))
 }
 
@@ -139,7 +139,8 @@ fn matches_host(pattern: &str, host: &str) -> bool {
         match (wanted.next(), labels.next()) {
             (None, None) => return true,
             (Some(wanted), Some(label)) if !label.is_empty() => {
-                if wanted != "*" && !wanted.eq_ignore_ascii_case(label) {
+                let is_any = wanted == "*" && !label.contains(':');
+                if !is_any && !wanted.eq_ignore_ascii_case(label) {
                     return false;
                 }
             }
@@ -215,11 +216,19 @@ mod tests {
 
     #[test]
     fn only_listed_hosts_are_allowed() {
-        let hosts = ["sns.*.amazonaws.com".to_owned(), "keys.example".to_owned()];
+        let hosts = [
+            "sns.*.amazonaws.com",
+            "keys.example",
+            "localhost:8443",
+            "any.*",
+        ];
+        let hosts = hosts.map(str::to_owned);
         for url in [
             "https://sns.eu-west-1.amazonaws.com/a.pem",
             "https://SNS.eu-west-1.amazonaws.com",
             "https://keys.example?x",
+            "https://localhost:8443/keys",
+            "https://any.example/",
         ] {
             assert!(is_allowed(url, &hosts), "{url}");
         }
@@ -229,6 +238,8 @@ mod tests {
             "https://keys.example@evil.test/",
             "https://evil.test\\@keys.example/",
             "https://keys.example:444/",
+            "https://localhost/keys",
+            "https://any.example:444/",
             "https://sns.a.b.amazonaws.com/",
             "https://sns..amazonaws.com/",
             "https://keys.example./",

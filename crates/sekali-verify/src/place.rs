@@ -41,6 +41,8 @@ pub enum Place {
     Count(usize, Path),
     /// The SHA-256 of the body, or of the element.
     HashBody,
+    /// The SHA-256 of what stands at a place.
+    Hash(Box<Place>),
     /// Several places and texts joined.
     Join(Vec<Piece>),
 }
@@ -230,6 +232,7 @@ impl FromStr for Place {
                 Self::Count(levels, path)
             }
             "hash" if name == "body" => Self::HashBody,
+            "hash" => Self::Hash(Box::new(name.parse()?)),
             _ => return Err(unknown(text)),
         })
     }
@@ -272,6 +275,7 @@ impl fmt::Display for Place {
             Self::Literal(text) => write!(f, "literal:{text}"),
             Self::Count(levels, path) => write!(f, "count:{}{}", above(levels), rest(path)),
             Self::HashBody => f.write_str("hash:body"),
+            Self::Hash(place) => write!(f, "hash:{place}"),
             Self::Join(pieces) => pieces.iter().try_for_each(|piece| match piece {
                 Piece::Text(text) => f.write_str(text),
                 Piece::Needed(place) => write!(f, "{{{place}}}"),
@@ -340,8 +344,10 @@ impl Places {
     /// Iterates over all places, those inside of joins included.
     pub fn all(&self) -> impl Iterator<Item = &Place> {
         fn inner(place: &Place) -> Vec<&Place> {
-            let Place::Join(pieces) = place else {
-                return vec![place];
+            let pieces = match place {
+                Place::Hash(place) => return inner(place),
+                Place::Join(pieces) => pieces,
+                place => return vec![place],
             };
             let places = pieces.iter().filter_map(|piece| match piece {
                 Piece::Text(_) => None,
@@ -433,6 +439,7 @@ mod tests {
             "literal:{not a place}",
             "count:../../first",
             "hash:body",
+            "hash:form:x",
             "{/a}:{header:x}-{/b?}",
             "{/payload/{/contains/0}/id}:x",
         ] {
@@ -443,7 +450,7 @@ mod tests {
             "a",
             "header:a b",
             "tail:x",
-            "hash:header",
+            "hash:nonsense",
             "{/a",
             "xml:a",
             "query:",

@@ -12,7 +12,7 @@ use crate::handshake::Handshake;
 use crate::json::Pointer;
 use crate::map::Map;
 use crate::place::{Place, Places};
-use crate::scheme::{Coverage, Scheme};
+use crate::scheme::{Condition, Coverage, Scheme};
 use crate::sign::can_sign;
 use crate::span::Span;
 
@@ -60,6 +60,9 @@ pub struct Preset {
     /// Where the elements of a batch stand.
     #[serde(default)]
     pub batch: Vec<Pattern>,
+    /// What makes a delivery one that may be a batch.
+    #[serde(default)]
+    pub batch_when: Vec<Condition>,
     /// How it repeats deliveries.
     pub retries: Retries,
     /// The test vectors that check it.
@@ -219,10 +222,11 @@ pub fn signs_places(schemes: &[Scheme], places: &[Place]) -> bool {
 
 /// Later places are only read where the earlier ones are missing, which a signed header never is.
 fn signs_in_order(scheme: &Scheme, places: &[Place]) -> bool {
-    for place in places {
+    for (index, place) in places.iter().enumerate() {
         let leaves = Places(vec![place.clone()]);
         let is_signed = |leaf: &Place| match leaf {
-            Place::Literal(_) | Place::HashBody => true,
+            Place::Literal(_) => true,
+            Place::HashBody => index > 0 || scheme.covers_whole_body(),
             leaf => scheme.signs_place(leaf),
         };
         match place {

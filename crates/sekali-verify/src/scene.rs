@@ -122,9 +122,8 @@ impl<'o> Scene<'o, '_> {
                     .split_ascii_whitespace()
                     .any(|word| word == "*" || equals(word))
             }),
-            Test::Hex(min, max) => {
-                (*min..=*max).contains(&value.len()) && value.iter().all(u8::is_ascii_hexdigit)
-            }
+            Test::Hex(min, max) => is_hex(&value, (*min, *max)),
+            Test::NotHex(min, max) => !is_hex(&value, (*min, *max)),
         }
     }
 
@@ -208,6 +207,10 @@ impl<'o> Scene<'o, '_> {
             false => Ok(text),
         }
     }
+}
+
+fn is_hex(value: &[u8], (min, max): (usize, usize)) -> bool {
+    (min..=max).contains(&value.len()) && value.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Gives the URL also without its port, and with the port that its scheme has.

@@ -90,6 +90,11 @@ impl Scheme {
         self.when.iter().any(is_absent)
     }
 
+    /// Tells whether a text is signed, so that what stands in its place is no secret.
+    pub fn signs_text(&self) -> bool {
+        self.algorithm.signs_text()
+    }
+
     /// Names the header that the signature stands in, where it stands in one.
     pub fn signature_header(&self) -> Option<&HeaderName> {
         match &self.signature.spot {
@@ -421,6 +426,7 @@ pub(crate) enum Test {
     Setting(String),
     InSetting(String),
     Hex(usize, usize),
+    NotHex(usize, usize),
 }
 
 fn header_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderName, D::Error> {

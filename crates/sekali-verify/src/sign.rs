@@ -15,6 +15,7 @@ use crate::prover::{Lane, Prover};
 use crate::request::{Opened, Request};
 use crate::scene::{Known, Scene};
 use crate::scheme::{Part, Scheme, Spot, TimeUnit};
+use crate::settings::Settings;
 use crate::signature::encode;
 use crate::verify::Prove as _;
 
@@ -104,7 +105,11 @@ impl Prover {
         let scheme = &lane.scheme;
         let id = format!("id_{}", hex::encode(&Sha256::digest(&request.body)[..12]));
         let time = scheme.time.as_ref().map(|time| written(time.unit, at_ms));
-        let mut draft = Draft { request, scheme };
+        let mut draft = Draft {
+            request,
+            scheme,
+            settings: &self.settings,
+        };
         draft.complete(&id, time.as_deref())?;
         let texts = match &scheme.each {
             Some(pattern) => {
@@ -166,6 +171,7 @@ fn written(unit: TimeUnit, at_ms: i64) -> String {
 struct Draft<'s> {
     request: Outgoing,
     scheme: &'s Scheme,
+    settings: &'s Settings,
 }
 
 impl Draft<'_> {
@@ -219,7 +225,8 @@ impl Draft<'_> {
             }
             Spot::Numbered(front) => self.set_header(&format!("{front}1").parse().ok()?, &first),
             Spot::Query(name) => {
-                self.add_query(name, &first);
+                let name = self.settings.expand(name)?;
+                self.add_query(&name, &first);
                 Some(())
             }
             Spot::Tail(_) => {
@@ -360,7 +367,6 @@ pub(crate) fn can_sign(schemes: &[Scheme]) -> bool {
 mod tests {
     use super::*;
     use crate::secret::Secret;
-    use crate::settings::Settings;
     use crate::timestamp::Window;
 
     fn names_and_values(scheme: Scheme, at_ms: i64) -> Vec<(String, String)> {

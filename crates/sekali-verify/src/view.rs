@@ -276,6 +276,14 @@ impl<'v> View<'v> {
                 let hash = format!("sha256:{}", hex::encode(Sha256::digest(self.body)));
                 text(Some(hash.into()))
             }
+            Place::Hash(place) => {
+                let value = self.scalar(place)?;
+                let hash = |scalar: Scalar<'_>| {
+                    let digest = Sha256::digest(scalar.as_text().as_bytes());
+                    format!("sha256:{}", hex::encode(digest)).into()
+                };
+                text(value.map(hash))
+            }
             Place::Join(pieces) => text(self.join(pieces)?.map(|parts| parts.concat().into())),
         }
     }

@@ -58,7 +58,8 @@ pub(crate) fn read(text: &str) -> HeaderMap {
     kept.iter().filter_map(pair).collect()
 }
 
-fn is_credential(name: &str) -> bool {
+/// Tells whether a header or a parameter of this name may carry a credential.
+pub fn is_credential(name: &str) -> bool {
     const MARKS: [&str; 8] = [
         "authorization",
         "cookie",

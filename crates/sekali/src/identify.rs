@@ -9,8 +9,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use sekali_verify::{
-    Decode, Element, EventIds, Json, JsonError, Pattern, Place, Places, Request, Stale, Verified,
-    View, elements,
+    Condition, Decode, Element, EventIds, Json, JsonError, Pattern, Place, Places, Request, Stale,
+    Verified, View, all_hold, elements,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -50,6 +50,7 @@ pub struct Mapping {
     times: Times,
     decode: Decode,
     batch: Vec<Pattern>,
+    batch_when: Vec<Condition>,
     rank: Vec<String>,
     max_future_ms: i64,
     /// How the fingerprint is made.
@@ -129,6 +130,7 @@ impl Mapping {
                 version_is: map.version_is.unwrap_or_default(),
             },
             batch: config.batch.clone().unwrap_or_default(),
+            batch_when: config.batch_when.clone().unwrap_or_default(),
             rank: config.rank.clone().unwrap_or_default(),
             max_future_ms: i64::try_from(max_future.as_millis()).unwrap_or(i64::MAX),
             fingerprinter: Fingerprinter::new(config.fingerprint, volatile),
@@ -280,15 +282,16 @@ fn read(
     arrival: Arrival<'_>,
 ) -> Result<Vec<NewEvent>, Refusal> {
     let mapping = &source.mapping;
-    let request = Request::post(arrival.headers, body);
-    let opening = mapping
-        .decode
-        .open(arrival.url.as_ref().unwrap_or(&request));
+    let post = Request::post(arrival.headers, body);
+    let request = arrival.url.as_ref().unwrap_or(&post);
+    let opening = mapping.decode.open(request);
     let json = opening.json();
     let whole = View::whole(arrival.headers, arrival.url, &opening, body);
     let found = match &json {
-        Ok(_) if mapping.has_batches() => elements(opening.document(), &mapping.batch)
-            .map_err(|_| Refusal::of(Reason::BatchTooLarge))?,
+        Ok(_) if mapping.has_batches() && all_hold(&mapping.batch_when, request) => {
+            elements(opening.document(), &mapping.batch)
+                .map_err(|_| Refusal::of(Reason::BatchTooLarge))?
+        }
         _ => None,
     };
     let (Some(found), Ok(document)) = (found, &json) else {

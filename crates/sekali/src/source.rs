@@ -103,7 +103,7 @@ impl Source {
         config.check_order(&effects)?;
         let mapping = Mapping::build(&config);
         let covers_body = !schemes.is_empty() && schemes.iter().all(Scheme::covers_whole_body);
-        let replay_guard =
+        let can_guard =
             covers_body && !mapping.has_batches() && !signs_places(&schemes, mapping.id_places());
         Ok(Self {
             id: config.id.as_str().into(),
@@ -111,7 +111,7 @@ impl Source {
             effects,
             unusable: config.unusable.unwrap_or_default(),
             strict_expiry: config.strict_expiry,
-            equal_version: config.equal_version,
+            equal_version: config.equal_version(),
             rules: RULES,
             require_version: config.require_version,
             ordering: config.order.clone(),
@@ -124,12 +124,12 @@ impl Source {
             confirm_handshakes: config.confirm_handshakes,
             public_url: config.public_url.clone(),
             allow_from: config.allow_from.clone(),
-            keep_rejected: config.keep_rejected,
+            keep_rejected: config.keep_rejected()?,
             preset,
             prover,
             custom: None,
             window,
-            replay_guard,
+            replay_guard: config.replay_guard(can_guard)?,
         })
     }
 

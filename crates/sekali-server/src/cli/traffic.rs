@@ -41,7 +41,12 @@ impl Target {
             bail!("{url}: only http:// can be sent to; for https put a proxy in between");
         }
         let host = uri.host().context("the URL has no host")?.to_owned();
-        let authority = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+        let port = uri.port_u16().unwrap_or(80);
+        let authority = format!("{host}:{port}");
+        let host = match port {
+            80 => host,
+            _ => authority.clone(),
+        };
         let path = uri
             .path_and_query()
             .map_or("/", |path| path.as_str())

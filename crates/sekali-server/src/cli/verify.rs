@@ -201,7 +201,10 @@ impl Verify {
                     source: self.source.clone(),
                     limit: 1,
                 };
-                store.read(newest).await?.pop()
+                match store.read(newest).await?.pop() {
+                    Some(row) => store.read(FindRejected { id: row.id }).await?,
+                    None => None,
+                }
             }
         };
         let name = self.rejected.unwrap_or_default().to_string();
@@ -221,7 +224,7 @@ impl Verify {
             return Ok(DONE);
         }
         let row = |row: &RejectedRow| {
-            let bytes = row.body.len().to_string();
+            let bytes = row.bytes.to_string();
             let at = output::time(row.at_ms);
             vec![
                 row.id.to_string(),

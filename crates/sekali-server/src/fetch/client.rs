@@ -61,7 +61,7 @@ impl Default for Limits {
 pub(crate) struct Client {
     limits: Limits,
     tls: TlsConnector,
-    places: Semaphore,
+    pub(super) places: Semaphore,
 }
 
 impl Client {

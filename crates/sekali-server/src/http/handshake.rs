@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderValue, StatusCode};
 use sekali::store::{HandshakeOutcome, NoteHandshake};
-use sekali_verify::{Rejection, Reply};
+use sekali_verify::{Handshake, Rejection, Reply};
 
 use super::App;
 use super::answer::REQUEST_ID;
@@ -13,7 +13,8 @@ use super::hooks::Hook;
 
 impl Hook<'_> {
     /// Sends a handshake's reply; what it leads to goes on behind.
-    pub(super) fn replied(&self, name: &str, reply: Reply) -> Response {
+    fn replied(&self, handshake: &Handshake, reply: Reply) -> Response {
+        let name = handshake.name.as_str();
         let outcome = match reply.is_answered {
             true => HandshakeOutcome::Answered,
             false => HandshakeOutcome::Refused,
@@ -34,8 +35,18 @@ impl Hook<'_> {
             secret: reply.show,
         };
         let confirm = reply.confirm.filter(|_| self.source.confirm_handshakes);
-        let app = Arc::clone(self.app);
-        tokio::spawn(async move { follow(&app, note, confirm).await });
+        // What anybody can ask is answered as often as it is asked, and recorded only as often as forgers are heard.
+        let is_flood = !handshake.is_verified()
+            && self.remote.is_some_and(|address| {
+                self.app
+                    .throttle
+                    .unverified(address, self.received_at)
+                    .is_err()
+            });
+        if !is_flood {
+            let app = Arc::clone(self.app);
+            tokio::spawn(async move { follow(&app, note, confirm).await });
+        }
         let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
         let mut response = (status, reply.body).into_response();
         // A reply has the headers that the provider asks for, and no guess about its body.
@@ -65,7 +76,7 @@ impl Hook<'_> {
         }
         let documents = self.app.keys.at(self.received_at);
         let reply = prover.answer(handshake, request, self.received_at, &documents);
-        Some(reply.map(|reply| self.replied(&handshake.name, reply)))
+        Some(reply.map(|reply| self.replied(handshake, reply)))
     }
 }
 

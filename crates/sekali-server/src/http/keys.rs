@@ -31,6 +31,7 @@ impl Keys {
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(limits, roots.as_deref())?);
         let times = Times {
             keep: Duration::from(config.keys.keep),
+            between_refreshes: Duration::from(config.keys.refresh),
             ..Times::default()
         };
         Ok(Self {

@@ -97,15 +97,13 @@ fn follow(peer: IpAddr, headers: &HeaderMap, trusted: &Addresses) -> (IpAddr, Op
     }
     let standard = forwarded::read(headers).unwrap_or_default();
     let other = x_forwarded::read(headers).unwrap_or_default();
-    let has_both = [&standard, &other].map(|hops| hops.iter().any(|hop| hop.address.is_some()));
-    let found = [standard, other].map(|hops| walk(peer, hops, trusted));
-    if has_both == [true, true] && found[0].0 != found[1].0 {
-        return (peer, None);
-    }
-    let [standard, other] = found;
-    match standard.1 {
-        Some(_) => standard,
-        None => other,
+    let named = [&standard, &other].map(|hops| hops.iter().any(|hop| hop.address.is_some()));
+    let (first, first_hop) = walk(peer, standard, trusted);
+    let (second, second_hop) = walk(peer, other, trusted);
+    match named {
+        [true, true] if first != second => (peer, None),
+        [true, _] => (first, first_hop),
+        [false, _] => (second, first_hop.or(second_hop)),
     }
 }
 

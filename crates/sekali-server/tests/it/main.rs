@@ -13,6 +13,7 @@ mod coverage;
 mod graceful;
 mod kill;
 mod observe;
+mod providers;
 mod proxies;
 mod research;
 mod rivals;

@@ -68,6 +68,9 @@ fn a_list_of_addresses_is_held_against_the_client() {
     ));
     assert_eq!(send(&behind, "203.0.113.7"), "202 accepted");
     assert_eq!(send(&behind, "203.0.113.7, 198.51.100.1"), refused);
+    let invented = delivery("o-2").header("X-Forwarded-For", "198.51.100.1");
+    let invented = invented.header("Forwarded", "for=203.0.113.7");
+    assert_eq!(invented.send(&behind).says(), refused);
     let direct = Server::start(&orders);
     assert_eq!(send(&direct, "203.0.113.7"), refused);
 }

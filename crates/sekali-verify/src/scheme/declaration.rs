@@ -30,7 +30,9 @@ pub(crate) enum Unfit {
     Label,
     #[error("one place is needed, and only one: {0}")]
     Spots(&'static str),
-    #[error("a condition has at most one of is, one_of, absent, setting, in_setting and hex")]
+    #[error(
+        "a condition has at most one of is, one_of, absent, setting, in_setting, hex and not_hex"
+    )]
     Tests,
     #[error("the plain hashes need the secret as the part \"key\", and only they")]
     KeyPart,
@@ -184,6 +186,7 @@ pub(super) struct ConditionDeclaration {
     setting: Option<String>,
     in_setting: Option<String>,
     hex: Option<(usize, usize)>,
+    not_hex: Option<(usize, usize)>,
 }
 
 impl TryFrom<ConditionDeclaration> for Condition {
@@ -197,6 +200,7 @@ impl TryFrom<ConditionDeclaration> for Condition {
             declared.setting.map(Test::Setting),
             declared.in_setting.map(Test::InSetting),
             declared.hex.map(|(min, max)| Test::Hex(min, max)),
+            declared.not_hex.map(|(min, max)| Test::NotHex(min, max)),
         ];
         let mut written = tests.into_iter().flatten();
         let test = match (written.next(), written.next()) {

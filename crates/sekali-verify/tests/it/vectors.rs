@@ -145,6 +145,8 @@ fn prover(vector: &Value, preset: &Preset, params: &Value) -> Prover {
         .iter()
         .filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)))
         .collect();
+    // The vectors are of topics that were never configured.
+    settings.insert("topics", "*");
     for (name, value) in params.as_object().into_iter().flatten() {
         match value {
             Value::String(text) => settings.insert(name, text),

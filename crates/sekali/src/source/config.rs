@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http::HeaderName;
 use sekali_verify::{
-    AnswerRules, Handshake, Map, Pattern, Places, Pointer, Preset, Scheme, Settings, Span,
-    Unusable, Window,
+    AnswerRules, Condition, Handshake, Map, Pattern, Places, Pointer, Preset, Scheme, Settings,
+    Span, Unusable, VersionIs, Window,
 };
 use serde::Deserialize;
 
@@ -75,9 +75,12 @@ pub struct SourceConfig {
     pub map: Map,
     /// Where the elements stand of a delivery that carries several events.
     pub batch: Option<Vec<Pattern>>,
+    /// What makes a delivery one that may be a batch.
+    pub batch_when: Option<Vec<Condition>>,
+    /// `false` switches the replay guard off, where equal bodies under different ids are normal.
+    pub replay_guard: Option<bool>,
     /// What an event does whose version its entity already has.
-    #[serde(default)]
-    pub equal_version: EqualVersion,
+    pub equal_version: Option<EqualVersion>,
     /// Event types from the lowest to the highest rank at equal times.
     pub rank: Option<Vec<String>>,
     /// Whether an event without a version goes to the dead letter.
@@ -169,6 +172,10 @@ impl SourceConfig {
         self.unusable = self.unusable.or(Some(preset.unusable));
         self.volatile = self.volatile.or_else(|| Some(preset.volatile.clone()));
         self.rank = self.rank.or_else(|| Some(preset.rank.clone()));
+        self.batch_when = match self.batch {
+            None => self.batch_when.or_else(|| Some(preset.batch_when.clone())),
+            Some(_) => self.batch_when,
+        };
         self.batch = self.batch.or_else(|| Some(preset.batch.clone()));
         self.handshake = self.handshake.or_else(|| Some(preset.handshakes.clone()));
         self.scheme = self
@@ -260,6 +267,33 @@ impl SourceConfig {
             settings.insert(name, value);
         }
         Ok(settings)
+    }
+
+    /// Says what decides between two events of one version: with times, which two changes can share, nothing is a conflict.
+    pub(super) fn equal_version(&self) -> EqualVersion {
+        let default = match self.map.version_is {
+            Some(VersionIs::Time) => EqualVersion::TieBreak,
+            _ => EqualVersion::default(),
+        };
+        self.equal_version.unwrap_or(default)
+    }
+
+    /// Decides whether the replay guard is on; it can be switched off, but not on where it makes no sense.
+    pub(super) fn replay_guard(&self, can_be_on: bool) -> Result<bool> {
+        match self.replay_guard {
+            Some(true) if !can_be_on => Err(self.error(
+                "replay_guard",
+                "it needs a signature over the whole body, and an id outside of what is signed",
+            )),
+            wanted => Ok(wanted.unwrap_or(can_be_on)),
+        }
+    }
+
+    pub(super) fn keep_rejected(&self) -> Result<u32> {
+        match self.keep_rejected {
+            kept @ 0..=100 => Ok(kept),
+            _ => Err(self.error("keep_rejected", "at most 100 requests are kept")),
+        }
     }
 
     pub(super) fn answers(&self, preset: Option<&Preset>) -> Result<Answers> {

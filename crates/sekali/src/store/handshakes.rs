@@ -63,7 +63,7 @@ const INSERT: &str = "insert into webhook_handshakes (source, at_ms, kind, outco
     values (?, ?, ?, ?, ?, ?, ?)";
 
 const FORGET: &str = "delete from webhook_handshakes where source = ? and id <= \
-    (select id from webhook_handshakes where source = ? order by id desc limit 1 offset ?)";
+    (select id from (select id from webhook_handshakes where source = ? order by id desc limit 1 offset ?) as last)";
 
 impl Transaction for NoteHandshake {
     type Output = ();

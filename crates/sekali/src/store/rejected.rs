@@ -37,7 +37,7 @@ const INSERT: &str = "insert into webhook_rejected_requests (source, at_ms, reas
     values (?, ?, ?, ?, ?, ?, ?)";
 
 const FORGET: &str = "delete from webhook_rejected_requests where source = ? and id <= \
-    (select id from webhook_rejected_requests where source = ? order by id desc limit 1 offset ?)";
+    (select id from (select id from webhook_rejected_requests where source = ? order by id desc limit 1 offset ?) as last)";
 
 impl Transaction for KeepRejected {
     type Output = ();
@@ -82,7 +82,9 @@ pub struct RejectedRow {
     /// All headers, as a JSON list of pairs.
     #[serde(skip)]
     pub headers: String,
-    /// The raw body.
+    /// How many bytes the body has.
+    pub bytes: i64,
+    /// The raw body; a list leaves it out.
     #[serde(skip)]
     pub body: Vec<u8>,
 }
@@ -90,7 +92,7 @@ pub struct RejectedRow {
 macro_rules! columns {
     ($rest:literal) => {
         concat!(
-            "select id, source, at_ms, reason, method, url, headers, body from webhook_rejected_requests ",
+            "select id, source, at_ms, reason, method, url, headers, length(body), ",
             $rest
         )
     };
@@ -105,7 +107,8 @@ fn read(row: &Row<'_>) -> Result<RejectedRow, DbError> {
         method: row.text(4)?,
         url: row.text(5)?,
         headers: row.text(6)?,
-        body: row.opt_bytes(7)?.unwrap_or_default(),
+        bytes: row.int(7)?,
+        body: row.opt_bytes(8)?.unwrap_or_default(),
     })
 }
 
@@ -123,7 +126,9 @@ impl Transaction for ListRejected {
     const STEP: &'static str = "list rejected requests";
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<RejectedRow>> {
-        const LIST: &str = columns!("where (? is null or source = ?) order by id desc limit ?");
+        const LIST: &str = columns!(
+            "null from webhook_rejected_requests where (? is null or source = ?) order by id desc limit ?"
+        );
         let source = self.source.as_deref();
         let values = [source.into(), source.into(), self.limit.into()];
         conn.fetch(LIST, &values, read).await.step(Self::STEP)
@@ -142,7 +147,7 @@ impl Transaction for FindRejected {
     const STEP: &'static str = "find a rejected request";
 
     async fn run(self, conn: &mut Conn<'_>) -> Result<Option<RejectedRow>> {
-        const FIND: &str = columns!("where id = ?");
+        const FIND: &str = columns!("body from webhook_rejected_requests where id = ?");
         conn.fetch_one(FIND, &[self.id.into()], read)
             .await
             .step(Self::STEP)

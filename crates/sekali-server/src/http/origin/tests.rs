@@ -95,15 +95,36 @@ fn a_malformed_header_is_not_there() {
 }
 
 #[test]
-fn the_header_of_the_standard_wins() {
-    let headers: Headers = &[
-        ("x-forwarded-for", "203.0.113.7"),
-        ("x-forwarded-proto", "https"),
-        ("forwarded", "for=203.0.113.8"),
-        ("host", "in.example"),
-    ];
-    assert_eq!(client("127.0.0.1", headers), "203.0.113.8");
-    assert_eq!(url("127.0.0.1", headers), "http://in.example/hooks/a?b=%2f");
+fn the_header_of_the_standard_tells_the_url() {
+    for standard in ["for=203.0.113.7;proto=http", "proto=http"] {
+        let headers: Headers = &[
+            ("x-forwarded-for", "203.0.113.7"),
+            ("x-forwarded-proto", "https"),
+            ("forwarded", standard),
+            ("host", "in.example"),
+        ];
+        assert_eq!(client("127.0.0.1", headers), "203.0.113.7");
+        assert_eq!(url("127.0.0.1", headers), "http://in.example/hooks/a?b=%2f");
+    }
+}
+
+#[test]
+fn two_headers_that_name_different_senders_name_none() {
+    // A proxy that knows one of them passes on the other as the sender invented it.
+    for standard in [
+        "for=203.0.113.8",
+        "for=203.0.113.7, for=_hidden",
+        "for=10.0.0.1",
+    ] {
+        let headers: Headers = &[
+            ("x-forwarded-for", "203.0.113.7"),
+            ("x-forwarded-proto", "https"),
+            ("forwarded", standard),
+            ("host", "in.example"),
+        ];
+        assert_eq!(client("127.0.0.1", headers), "127.0.0.1", "{standard}");
+        assert_eq!(url("127.0.0.1", headers), "http://in.example/hooks/a?b=%2f");
+    }
 }
 
 /// Holds URLs against requests, whose headers are written as `proto: https | host: out` without `X-Forwarded-`.

@@ -1,7 +1,7 @@
 //! What is read out of a proven vector, and how it differs from what the vector states.
 
 use bytes::Bytes;
-use sekali_verify::{Element, EventIds, Json, Places, Scalar, View, elements};
+use sekali_verify::{Element, EventIds, Json, Places, Scalar, View, all_hold, elements};
 use serde_json::Value;
 
 use super::{Case, text};
@@ -25,7 +25,7 @@ pub(super) fn events(case: &Case<'_>, body: &Bytes) -> Result<Vec<Event>, &'stat
     let opening = decode.open(&request);
     let json = opening.json().ok();
     let found: Option<Vec<Element>> = match &json {
-        Some(_) if !case.preset.batch.is_empty() => {
+        Some(_) if !case.preset.batch.is_empty() && all_hold(&case.preset.batch_when, &request) => {
             elements(opening.document(), &case.preset.batch).unwrap()
         }
         _ => None,
