@@ -121,3 +121,32 @@ fn requests_that_were_kept_are_explained_with_their_source() {
     assert_eq!(code, Some(3));
     assert!(!server.log().contains(&secret(preset("github"))));
 }
+
+#[test]
+fn credentials_in_kept_requests_are_digests() {
+    let presets = ["github", "docker-hub"].map(preset);
+    let server = serve(&presets, "keep_rejected = 5");
+    let mut sent = request(&server, "github", "{}");
+    for (name, value) in [
+        ("authorization", "Bearer fake-credential-1"),
+        ("x-api-key", "fake-credential-2"),
+        ("x-hub-signature-256", "sha256=00"),
+        ("x-gitlab-token", "fake-credential-3"),
+    ] {
+        sent.headers.insert(name, value.parse().unwrap());
+    }
+    assert_eq!(send_as_is(&server, &sent).status, 401);
+    let mut sent = request(&server, "docker-hub", "{}");
+    sent.url += "?token=fake-credential-4&x=plain";
+    assert_eq!(send_as_is(&server, &sent).status, 401);
+    let sql = "select group_concat(url || headers) from webhook_rejected_requests";
+    eventually("both are kept", || {
+        server.count("select count(*) from webhook_rejected_requests", &[]) == 2
+    });
+    let kept = server.column(sql, &[]).join("");
+    assert!(!kept.contains("fake-credential"), "{kept}");
+    assert!(
+        kept.contains("sha256=00") && kept.contains("x=plain") && kept.contains("token=sha256:"),
+        "{kept}"
+    );
+}

@@ -260,3 +260,17 @@ fn empty_bodies_and_lists_are_what_some_providers_check_with() {
     assert_eq!(forged.status, 401);
     assert!(stored(&server).is_empty());
 }
+
+#[test]
+fn what_a_challenge_is_answered_with_signs_no_payload() {
+    let server = serve(&[preset("braintree")], "");
+    let challenge = "20f9f8ed05f77439fe955c977e4c8a53";
+    let answer = get(&server, "braintree", &format!("?bt_challenge={challenge}")).text();
+    let mut forged = request(&server, "braintree", "");
+    let signature = answer.replace('|', "%7C");
+    forged.body = format!("bt_signature={signature}&bt_payload={challenge}").into();
+    let kind = "application/x-www-form-urlencoded";
+    forged.headers.insert("content-type", kind.parse().unwrap());
+    assert_eq!(send_as_is(&server, &forged).status, 401);
+    assert!(stored(&server).is_empty());
+}

@@ -111,3 +111,61 @@ fn every_preset_stores_a_ping_that_it_never_heard_of() {
         );
     }
 }
+
+#[test]
+fn the_replay_guard_can_be_switched_off_but_not_on() {
+    let server = serve(&[preset("github")], "replay_guard = false");
+    for id in ["d-1", "d-2"] {
+        let mut sent = request(&server, "github", r#"{"zen":"again"}"#);
+        sent.headers
+            .insert("x-github-delivery", id.parse().unwrap());
+        assert_eq!(send(&server, preset("github"), sent).says(), "202 accepted");
+    }
+    let refused = super::start(&[preset("stripe")], "replay_guard = true").refusal();
+    assert!(refused.contains("replay_guard"), "{refused}");
+}
+
+#[test]
+fn binary_cloudevents_with_a_list_in_them_are_one_event() {
+    let server = serve(&[preset("cloudevents")], "");
+    let mut sent = request(&server, "cloudevents", "[{\"a\":1},{\"a\":2}]");
+    for (name, value) in [
+        ("ce-id", "1"),
+        ("ce-source", "/s%20x"),
+        ("ce-type", "t"),
+        ("ce-specversion", "1.0"),
+    ] {
+        sent.headers.insert(name, value.parse().unwrap());
+    }
+    assert_eq!(
+        send(&server, preset("cloudevents"), sent.clone()).status,
+        202
+    );
+    sent.body = "[]".into();
+    sent.headers.insert("ce-id", "2".parse().unwrap());
+    assert_eq!(send(&server, preset("cloudevents"), sent).status, 202);
+    assert_eq!(stored(&server), ["/s x 1", "/s x 2"]);
+}
+
+#[test]
+fn changes_in_one_second_are_told_apart_by_their_ids() {
+    let effect = "[[source.effect]]\nkind = \"upsert\"\ntable = \"orders\"\n\
+        key = { entity_id = \"event:entity_id\" }\ncolumns = { status = \"/topic\", last_event_id = \"event:id\" }\n";
+    let server = super::start(&[preset("intercom")], effect).serve();
+    for id in ["n-1", "n-2"] {
+        let body = format!(
+            r#"{{"id":"{id}","topic":"{id}","data":{{"item":{{"type":"c","id":"7","updated_at":1759999998}}}}}}"#
+        );
+        assert_eq!(
+            send(
+                &server,
+                preset("intercom"),
+                request(&server, "intercom", &body)
+            )
+            .status,
+            202
+        );
+        server.wait_applied();
+    }
+    assert_eq!(server.column("select status from orders", &[]), ["n-2"]);
+}
