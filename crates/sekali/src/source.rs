@@ -1,7 +1,7 @@
 //! A source: one sender as configured, checked once, and asked for every delivery.
 //!
 //! [`SourceConfig`] is the text of the config file as data; [`Source`] is what the engine works with. A source knows how
-//! its sender signs ([`Source::verifier`]), how its payload is read ([`crate::identify`]) and what applying does
+//! its sender signs ([`Source::verify`]), how its payload is read ([`crate::identify`]) and what applying does
 //! ([`crate::effect`]). It does no I/O: secrets are handed in.
 
 use std::collections::BTreeMap;

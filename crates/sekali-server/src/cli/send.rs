@@ -34,6 +34,9 @@ pub(crate) struct Send {
     /// Where to send, http://HOST:PORT/PATH
     #[arg(long, requires = "secret")]
     url: Option<String>,
+    /// The URL as the receiver is known to its sender, where that is signed and differs
+    #[arg(long, value_name = "URL", requires = "url")]
+    public_url: Option<String>,
     /// The secret, env:NAME or file:PATH
     #[arg(long)]
     secret: Option<String>,
@@ -166,6 +169,7 @@ impl Send {
             }
             let prover = Prover::new(&schemes, &[secret], settings, WINDOW)?;
             let target = Target::parse(&url)?;
+            let url = self.public_url.clone().unwrap_or(url);
             return Ok((
                 target,
                 Signer {

@@ -5,6 +5,7 @@
 mod flips;
 mod json;
 mod reference;
+mod sdks;
 mod signatures;
 mod timestamps;
 mod vectors;
