@@ -13,6 +13,7 @@ mod mutations;
 mod operators;
 mod order;
 mod permutations;
+mod providers;
 mod rings;
 mod support;
 mod usable;
