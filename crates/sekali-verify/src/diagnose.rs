@@ -6,20 +6,22 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderName;
 
 use crate::outside::KeyDocuments;
 use crate::preset::Preset;
 use crate::prover::Prover;
 use crate::rejection::{Rejection, SignatureProblem};
 use crate::request::Request;
-use crate::scheme::{Algorithm, Encoding, KeyForm, Scheme, Spot, TimeUnit};
+use crate::scheme::{Scheme, Spot};
 use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::timestamp::Window;
 use crate::verify::Prove as _;
 
 mod bodies;
+mod secrets;
+mod signatures;
 mod urls;
 
 /// What a request is held against.
@@ -216,197 +218,6 @@ impl Case<'_> {
         let found = fitting
             .map(|(code, hint, url)| finding(code, format!("it was signed for {url}: {hint}")));
         found.into_iter().collect()
-    }
-
-    fn older_secrets(&self) -> Vec<Finding> {
-        let all: Vec<Secret> = self
-            .suspect
-            .secrets
-            .iter()
-            .map(|secret| secret.clone().until(None))
-            .collect();
-        match self.fits(self.suspect.schemes, &all, &self.request) {
-            true => vec![finding(
-                "older_secret",
-                "a secret fits that no longer counts: the provider still signs with it, so extend its `until`",
-            )],
-            false => Vec::new(),
-        }
-    }
-
-    fn secret_forms(&self) -> Vec<Finding> {
-        const FORMS: [(&str, KeyForm, bool, &str); 5] = [
-            (
-                "secret_as_text",
-                KeyForm::Text,
-                false,
-                "the secret's whole text is the key, with its prefix and without decoding it",
-            ),
-            (
-                "secret_base64",
-                KeyForm::Base64,
-                false,
-                "the secret is base64 and must be decoded",
-            ),
-            (
-                "secret_base64_after_prefix",
-                KeyForm::Base64,
-                true,
-                "the secret is base64 behind its prefix and must be decoded",
-            ),
-            (
-                "secret_text_after_prefix",
-                KeyForm::Text,
-                true,
-                "the secret's text without its prefix is the key",
-            ),
-            (
-                "secret_hex",
-                KeyForm::Hex,
-                false,
-                "the secret is hexadecimal and must be decoded",
-            ),
-        ];
-        let mut found = Vec::new();
-        for (code, form, cuts_prefix, sentence) in FORMS {
-            for secret in self.suspect.secrets {
-                let prefix = String::from_utf8_lossy(secret.reveal()).into_owned();
-                let prefix = prefix.rfind('_').map(|end| prefix[..=end].to_owned());
-                let schemes: Vec<Scheme> = self
-                    .suspect
-                    .schemes
-                    .iter()
-                    .filter(|scheme| {
-                        scheme.algorithm.is_symmetric() && scheme.algorithm.signs_text()
-                    })
-                    .map(|scheme| Scheme {
-                        key: form,
-                        key_prefix: prefix.clone().filter(|_| cuts_prefix),
-                        key_prefix_needed: cuts_prefix,
-                        ..scheme.clone()
-                    })
-                    .collect();
-                if self.fits(&schemes, std::slice::from_ref(secret), &self.request) {
-                    found.push(finding(code, sentence));
-                }
-            }
-        }
-        found.extend(self.secret_line_end());
-        found.truncate(1);
-        found
-    }
-
-    fn secret_line_end(&self) -> Option<Finding> {
-        let with = |end: &str| -> Vec<Secret> {
-            let secrets = self.suspect.secrets.iter();
-            secrets
-                .map(|secret| Secret::of_any_length(&[secret.reveal(), end.as_bytes()].concat()))
-                .collect()
-        };
-        let fits = |end: &&str| self.fits(self.suspect.schemes, &with(end), &self.request);
-        ["\n", "\r\n", " "].iter().find(|end| fits(end)).map(|_| {
-            finding(
-                "secret_blank",
-                "the provider's secret ends with a blank or line end: set it anew at the provider",
-            )
-        })
-    }
-
-    fn signature_forms(&self) -> Vec<Finding> {
-        let all = |change: &dyn Fn(&Scheme) -> Scheme| -> Vec<Scheme> {
-            self.suspect.schemes.iter().map(change).collect()
-        };
-        let fits = |schemes: &[Scheme]| self.fits(schemes, self.suspect.secrets, &self.request);
-        for (encoding, name) in [
-            (Encoding::Hex, "hexadecimal"),
-            (Encoding::Base64, "base64"),
-            (Encoding::Base64url, "base64url"),
-        ] {
-            let schemes = all(&|scheme: &Scheme| {
-                let mut scheme = scheme.clone();
-                scheme.signature.encoding = encoding;
-                scheme
-            });
-            if fits(&schemes) {
-                return vec![finding(
-                    "signature_encoding",
-                    format!("the signature is written in {name}"),
-                )];
-            }
-        }
-        for (algorithm, name) in [
-            (Algorithm::HmacSha1, "HMAC-SHA1"),
-            (Algorithm::HmacSha256, "HMAC-SHA256"),
-            (Algorithm::HmacSha512, "HMAC-SHA512"),
-        ] {
-            let schemes = all(&|scheme: &Scheme| Scheme {
-                algorithm,
-                ..scheme.clone()
-            });
-            let is_hmac = self
-                .suspect
-                .schemes
-                .iter()
-                .all(|scheme| scheme.algorithm.is_symmetric());
-            if is_hmac && fits(&schemes) {
-                return vec![finding("algorithm", format!("it was signed with {name}"))];
-            }
-        }
-        let schemes = all(&|scheme: &Scheme| {
-            let mut scheme = scheme.clone();
-            scheme.signature.entries.label_optional = true;
-            scheme
-        });
-        match fits(&schemes) {
-            true => vec![finding(
-                "label_missing",
-                "the signature lacks the label in front of it, such as sha256=",
-            )],
-            false => Vec::new(),
-        }
-    }
-
-    fn timestamps(&self) -> Vec<Finding> {
-        let changed = |digits: &dyn Fn(&str) -> Option<String>| -> Option<HeaderMap> {
-            let mut headers = self.request.headers.clone();
-            for scheme in self.suspect.schemes {
-                let Some(Spot::Header(name)) = scheme.time.as_ref().map(|time| &time.spot) else {
-                    continue;
-                };
-                let text = headers.get(name)?.to_str().ok()?;
-                let value = HeaderValue::from_str(&digits(text)?).ok()?;
-                headers.insert(name, value);
-            }
-            Some(headers)
-        };
-        let to_seconds = |text: &str| {
-            text.strip_suffix("000")
-                .map(str::to_owned)
-                .or_else(|| text.get(..10).map(str::to_owned))
-        };
-        let to_millis = |text: &str| Some(format!("{text}000"));
-        let fits = |headers: Option<HeaderMap>| {
-            headers.is_some_and(|headers| {
-                let request = Request {
-                    headers: &headers,
-                    ..self.request
-                };
-                self.fits(self.suspect.schemes, self.suspect.secrets, &request)
-            })
-        };
-        let is_numeric = self
-            .suspect
-            .schemes
-            .iter()
-            .filter_map(|scheme| scheme.time.as_ref())
-            .all(|time| time.unit != TimeUnit::Rfc3339);
-        if is_numeric && (fits(changed(&to_seconds)) || fits(changed(&to_millis))) {
-            return vec![finding(
-                "timestamp_unit",
-                "the time that was signed is in another unit than the time that was sent (seconds, milliseconds)",
-            )];
-        }
-        Vec::new()
     }
 
     fn other_sources(&self) -> Vec<Finding> {

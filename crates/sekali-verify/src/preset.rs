@@ -13,8 +13,10 @@ use crate::json::Pointer;
 use crate::map::Map;
 use crate::place::{Place, Places};
 use crate::scheme::{Condition, Coverage, Scheme};
+use crate::settings::Settings;
 use crate::sign::can_sign;
 use crate::span::Span;
+use crate::timestamp::Window;
 
 mod files;
 mod generic;
@@ -195,6 +197,25 @@ impl Preset {
     /// Reads all presets.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         FILES.iter().map(files::File::read)
+    }
+
+    /// Gives the settings that have a value where nothing is configured.
+    pub fn defaults(&self) -> Settings {
+        let defaults = self.settings.iter();
+        let with_default =
+            defaults.filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)));
+        with_default.collect()
+    }
+
+    /// Gives the window that its signed times are held against; five minutes where it says nothing.
+    pub fn window(&self) -> Window {
+        const DEFAULT_MS: i64 = 300_000;
+        let ms = |span: Span| i64::try_from(span.0.as_millis()).unwrap_or(i64::MAX);
+        let past_ms = self.tolerance.map_or(DEFAULT_MS, ms);
+        Window {
+            past_ms,
+            future_ms: self.tolerance_future.map_or(past_ms, ms),
+        }
     }
 
     /// Tells whether the event id is part of what is signed, whichever scheme proves it.

@@ -160,10 +160,7 @@ impl Send {
                     None,
                 ),
             };
-            let defaults = preset.into_iter().flat_map(|preset| &preset.settings);
-            let mut settings: Settings = defaults
-                .filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)))
-                .collect();
+            let mut settings = preset.map_or_else(Settings::default, Preset::defaults);
             for (name, value) in &self.settings {
                 settings.insert(name, value);
             }

@@ -165,10 +165,7 @@ impl Verify {
         let preset = Preset::find(name).with_context(|| {
             format!("the preset {name} is unknown; `sekali providers` lists all")
         })?;
-        let defaults = preset.settings.iter();
-        let mut settings: Settings = defaults
-            .filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)))
-            .collect();
+        let mut settings = preset.defaults();
         for (name, value) in &self.settings {
             settings.insert(name, value);
         }
@@ -177,17 +174,12 @@ impl Verify {
                 resolve_secret(from, Path::new("")).map_err(|problem| anyhow::anyhow!(problem))?;
             anyhow::Ok(Secret::new(bytes)?)
         });
-        let ms = |span: sekali_verify::Span| i64::try_from(span.0.as_millis()).unwrap_or(i64::MAX);
-        let past_ms = preset.tolerance.map_or(300_000, ms);
         Ok(Against {
             schemes: preset.schemes.clone(),
             secrets: secret.transpose()?.into_iter().collect(),
             others: Vec::new(),
             settings,
-            window: Window {
-                past_ms,
-                future_ms: preset.tolerance_future.map_or(past_ms, ms),
-            },
+            window: preset.window(),
             public_url: None,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use sekali_verify::{Outgoing, Preset, Prover, Secret, Settings, Window};
+use sekali_verify::{Outgoing, Preset, Prover, Secret, Window};
 use serde_json::Value;
 
 use crate::support::{Connection, Reply, Server, Start, now_ms};
@@ -96,10 +96,7 @@ fn preset(name: &str) -> &'static Preset {
 
 /// Signs like the provider, for the address under test.
 fn prover(preset: &Preset) -> Prover {
-    let defaults = preset.settings.iter();
-    let mut all: Settings = defaults
-        .filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)))
-        .collect();
+    let mut all = preset.defaults();
     for (name, value) in settings(preset) {
         all.insert(name, value);
     }

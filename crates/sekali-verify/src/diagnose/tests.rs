@@ -1,7 +1,10 @@
 //! Each hypothesis, with a request that it explains.
 
+use http::HeaderMap;
+
 use super::*;
 use crate::outside::NoDocuments;
+use crate::scheme::{Algorithm, Encoding, KeyForm};
 
 const NOW: i64 = 1_767_225_600_000;
 const BODY: &str =

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sekali_verify::{
     KeyDocument, KeyDocuments, Preset, Prove as _, Prover, Rejection, Reply, Request, Secret,
-    Settings, SignatureProblem, StaleReason, Verified, Window,
+    SignatureProblem, StaleReason, Verified, Window,
 };
 use serde_json::Value;
 
@@ -140,11 +140,7 @@ impl<'v> Case<'v> {
 }
 
 fn prover(vector: &Value, preset: &Preset, params: &Value) -> Prover {
-    let mut settings: Settings = preset
-        .settings
-        .iter()
-        .filter_map(|(name, rule)| Some((name.clone(), rule.default.clone()?)))
-        .collect();
+    let mut settings = preset.defaults();
     // The vectors are of topics that were never configured.
     settings.insert("topics", "*");
     for (name, value) in params.as_object().into_iter().flatten() {
