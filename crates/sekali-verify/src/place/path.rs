@@ -27,7 +27,11 @@ pub enum PathStep {
 
 impl Path {
     /// Finds the value, and the name of the member that it is.
-    pub(crate) fn find<'j, 'a>(
+    ///
+    /// # Errors
+    ///
+    /// A key on the way that occurs twice in its object is refused.
+    pub fn find<'j, 'a>(
         &self,
         document: &'j Json<'a>,
     ) -> Result<Option<(&'j str, &'j Json<'a>)>, Ambiguous> {

@@ -56,7 +56,8 @@ impl FromStr for Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let above = |levels: &usize| "../".repeat(*levels);
-        let rest = |path: &Path| path.to_string().trim_start_matches('/').to_owned();
+        // Only the first slash is ours: a step may be empty.
+        let rest = |path: &Path| path.to_string().split_off(1);
         match self {
             Self::Body(path) => path.fmt(f),
             Self::Above(levels, path) => write!(f, "{}{}", above(levels), rest(path)),
