@@ -60,8 +60,7 @@ def ours(sekali, folder, environment, request):
     command += ["--preset", request["preset"], "--secret", "env:" + variable(request["id"]), "event.json"]
     kind = {name.lower(): value for name, value in request["headers"].items()}["content-type"]
     command += [f"--header=content-type:{kind}"]
-    if request["id"] == "cloudevents-binary-node":
-        command += [f"--header={name}:{value}" for name, value in request["headers"].items() if name.startswith("ce-")]
+    command += [f"--header={name}:{value}" for name, value in request["headers"].items() if name.startswith("ce-")]
     printed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True).stdout
     return {**json.loads(printed), "id": request["id"], "preset": request["preset"], "secret": request["secret"]}
 
