@@ -95,6 +95,9 @@ pub(crate) enum FetchError {
     /// The host has an address inside of a network; nothing was sent.
     #[error("the host has an address that may not be asked")]
     AddressNotAllowed,
+    /// Too much was asked for lately, or is being asked for; nothing was sent.
+    #[error("too many documents were asked for")]
+    Throttled,
     /// The whole answer was not there in time, or there was no free place to ask for it.
     #[error("there was no answer in time")]
     Timeout,
@@ -118,6 +121,7 @@ impl FetchError {
         match self {
             Self::HostNotAllowed => "host_not_allowed",
             Self::AddressNotAllowed => "address_not_allowed",
+            Self::Throttled => "throttled",
             Self::Timeout => "timeout",
             Self::TooLarge => "too_large",
             Self::Status(_) => "status",

@@ -116,10 +116,11 @@ pub(crate) async fn run(
     };
     let engine = Engine::start(store.clone(), options).await?;
     let (stop, stopping) = watch::channel(false);
+    let keys = http::Keys::new(&config, engine.sources())?;
     let app = Arc::new(App::new(
         &engine,
         metrics,
-        (config.server.clone(), http::Keys::new(&config)?),
+        (config.server.clone(), keys),
         stopping.clone(),
     ));
     let prune = tokio::spawn(prune(store, config.clone()));

@@ -12,6 +12,9 @@ use crate::json::Json;
 /// More elements than this are no batch of webhooks; LINE and HubSpot send 100, Meta 1000.
 pub const MAX_ELEMENTS: usize = 4096;
 
+/// An object around a list has no more members than this: each element may look into it again.
+const MAX_SIBLINGS: usize = 1000;
+
 /// Where elements stand: a JSON pointer in which `*` is each item of an array.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -86,7 +89,7 @@ impl Element {
     }
 }
 
-/// Says that a delivery has more elements than are looked at.
+/// Says that a delivery has more elements, or more beside them, than are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyElements;
 
@@ -150,6 +153,7 @@ impl Walk<'_> {
     fn object(&mut self, active: &[&[Step]]) -> Result<(), TooManyElements> {
         self.at += 1;
         let mut position = 0;
+        let found_before = self.found.len();
         loop {
             self.skip_blanks();
             match self.peek() {
@@ -172,7 +176,10 @@ impl Walk<'_> {
             position += 1;
         }
         self.at += 1;
-        Ok(())
+        match position > MAX_SIBLINGS && self.found.len() > found_before {
+            true => Err(TooManyElements),
+            false => Ok(()),
+        }
     }
 
     fn array(&mut self, active: &[&[Step]]) -> Result<(), TooManyElements> {

@@ -18,6 +18,9 @@ pub use text::Text;
 /// The deepest nesting of arrays and objects that is read.
 pub const MAX_DEPTH: usize = 128;
 
+/// The most values that are read in one document, so that memory is bounded by more than the body's size.
+pub const MAX_VALUES: usize = 500_000;
+
 /// A JSON value that borrows from its text; numbers as written, duplicate keys kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json<'a> {
@@ -75,6 +78,9 @@ pub enum JsonError {
     /// Says that arrays and objects are nested too deeply.
     #[error("the body is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// Says that there are too many values.
+    #[error("the body has more than {MAX_VALUES} values")]
+    TooManyValues,
     /// Says that there is nothing but blanks.
     #[error("the body is empty")]
     Empty,

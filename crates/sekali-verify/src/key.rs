@@ -45,7 +45,8 @@ impl Key {
         let bytes = match scheme.key {
             KeyForm::Text => text.to_vec(),
             KeyForm::Hex | KeyForm::PublicHex => hex::decode(text).ok()?,
-            KeyForm::Base64 | KeyForm::PublicBase64 => decode_base64(text)?,
+            KeyForm::Base64 => decode_base64(&padded(text))?,
+            KeyForm::PublicBase64 => decode_base64(text)?,
             KeyForm::Sha1 => Sha1::digest(text).to_vec(),
             KeyForm::PublicDerBase64 => public_key_bits(&decode_base64(text)?)?.to_vec(),
             KeyForm::PublicPem => {
@@ -165,6 +166,15 @@ fn hash<D: Digest>(text: &[Bytes]) -> Vec<u8> {
     digest.finalize().to_vec()
 }
 
+/// Completes base64 whose padding was left out, which the SDKs of Standard Webhooks take for a secret too.
+fn padded(text: &[u8]) -> Vec<u8> {
+    let mut text = text.to_vec();
+    if !text.ends_with(b"=") {
+        text.resize(text.len().next_multiple_of(4), b'=');
+    }
+    text
+}
+
 /// Decodes standard base64 in its one canonical form.
 pub(crate) fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     base64::prelude::BASE64_STANDARD.decode(text).ok()
@@ -216,6 +226,16 @@ mod tests {
         long.push(0);
         assert_eq!(public_key_bits(&long), None);
         assert_eq!(public_key_bits(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+
+    #[test]
+    fn secrets_may_lack_their_padding() {
+        let decoded = |text: &[u8]| decode_base64(&padded(text));
+        assert_eq!(decoded(b"AQ").as_deref(), Some(&[1][..]));
+        assert_eq!(decoded(b"AQ==").as_deref(), Some(&[1][..]));
+        assert_eq!(decoded(b"AQI").as_deref(), Some(&[1, 2][..]));
+        assert_eq!(decoded(b"AQ="), None);
+        assert_eq!(decoded(b"A"), None);
     }
 
     #[test]

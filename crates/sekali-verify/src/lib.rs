@@ -56,7 +56,7 @@ pub use diagnose::{Diagnosis, Finding, Suspect, diagnose};
 pub use handshake::{Handshake, Reply, all_hold};
 pub use json::{Ambiguous, Json, JsonError, Pointer, PointerError, Text};
 pub use map::{EventIds, Map, TimeOffset, VersionIs};
-pub use outside::{KeyDocument, KeyDocuments, NoDocuments, is_allowed};
+pub use outside::{KeyDocument, KeyDocuments, NoDocuments, is_allowed, matches_label};
 pub use place::{OneOrMany, Path, PathStep, Piece, Place, Places};
 pub use preset::{
     AnswerRules, Preset, Retries, RetryTimestamp, SettingRule, Unusable, Vectors, signs_places,

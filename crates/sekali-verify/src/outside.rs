@@ -22,7 +22,7 @@ use crate::scheme::{KeyUrl, OutsideKeys};
 pub struct KeyDocument {
     /// The address, https and on a listed host.
     pub url: String,
-    /// The hosts that are listed; `*` stands for one label.
+    /// The hosts that are listed; `*` stands for any characters of one label, `?` for one letter.
     pub hosts: Vec<String>,
     /// The JSON to post, with the credentials in it; without it, it is a GET.
     pub post: Option<String>,
@@ -81,12 +81,13 @@ pub(crate) fn document(
             String::from_utf8(value.into_owned()).map_err(|_| untrusted)?
         }
     };
-    let path = url.split(['?', '#']).next().unwrap_or_default();
     let has_suffix = rules
         .path_suffix
         .as_deref()
-        .is_none_or(|suffix| path.ends_with(suffix));
-    if !has_suffix || !is_allowed(&url, &rules.hosts) {
+        .is_none_or(|suffix| url.ends_with(suffix));
+    // A query would make many documents of one.
+    let is_plain = matches!(rules.url, KeyUrl::Fixed(_)) || !url.contains(['?', '#']);
+    if !is_plain || !has_suffix || !is_allowed(&url, &rules.hosts) || !is_key_id(kid) {
         return Err(untrusted);
     }
     let mut settings = scene.settings.clone();
@@ -105,6 +106,11 @@ pub(crate) fn document(
         post,
         is_refresh: false,
     })
+}
+
+/// Tells whether a text may name a key; it is passed on to whoever has the keys.
+fn is_key_id(kid: &str) -> bool {
+    kid.len() <= 256 && kid.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn object(members: &[(String, String)]) -> String {
@@ -139,13 +145,30 @@ fn matches_host(pattern: &str, host: &str) -> bool {
         match (wanted.next(), labels.next()) {
             (None, None) => return true,
             (Some(wanted), Some(label)) if !label.is_empty() => {
-                let is_any = wanted == "*" && !label.contains(':');
-                if !is_any && !wanted.eq_ignore_ascii_case(label) {
+                if !matches_label(wanted.as_bytes(), label.as_bytes()) {
                     return false;
                 }
             }
             _ => return false,
         }
+    }
+}
+
+/// Compares one label: `*` stands for any characters of it, `?` for one letter.
+pub fn matches_label(pattern: &[u8], label: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match (pattern.split_first(), label.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), _) => (0..=label.len())
+            .take_while(|end| label[..*end].iter().all(is_part))
+            .any(|end| matches_label(rest, &label[end..])),
+        (Some((b'?', rest)), Some((first, left))) => {
+            first.is_ascii_alphabetic() && matches_label(rest, left)
+        }
+        (Some((wanted, rest)), Some((first, left))) => {
+            wanted.eq_ignore_ascii_case(first) && matches_label(rest, left)
+        }
+        _ => false,
     }
 }
 
@@ -165,7 +188,13 @@ pub(crate) fn certified_key(
         let is_named = leaf
             .valid_dns_names()
             .any(|name| rules.names.iter().any(|wanted| is_name(wanted, name)));
-        if !is_named || !leads_to_root(&leaf, rest, documents, now_ms) {
+        let is_trusted = match leads_to_root(&leaf, rest, documents, now_ms) {
+            Ok(()) => true,
+            // Its use and its dates were right: only its issuer is not there.
+            Err(webpki::Error::UnknownIssuer) => rules.alone && rest.is_empty(),
+            Err(_) => false,
+        };
+        if !is_named || !is_trusted {
             return Err(untrusted());
         }
     }
@@ -177,7 +206,7 @@ fn leads_to_root(
     chain: &[CertificateDer<'_>],
     documents: &dyn KeyDocuments,
     now_ms: i64,
-) -> bool {
+) -> Result<(), webpki::Error> {
     let extra: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(documents.extra_roots())
         .flatten()
         .collect();
@@ -197,7 +226,7 @@ fn leads_to_root(
         None,
         None,
     )
-    .is_ok()
+    .map(drop)
 }
 
 /// Compares a certificate's name with `host.example` or `*.example`.
@@ -217,7 +246,7 @@ mod tests {
     #[test]
     fn only_listed_hosts_are_allowed() {
         let hosts = [
-            "sns.*.amazonaws.com",
+            "sns.??-*-*.amazonaws.com",
             "keys.example",
             "localhost:8443",
             "any.*",
@@ -229,6 +258,7 @@ mod tests {
             "https://keys.example?x",
             "https://localhost:8443/keys",
             "https://any.example/",
+            "https://sns.us-gov-west-1.amazonaws.com/a.pem",
         ] {
             assert!(is_allowed(url, &hosts), "{url}");
         }
@@ -242,11 +272,57 @@ mod tests {
             "https://any.example:444/",
             "https://sns.a.b.amazonaws.com/",
             "https://sns..amazonaws.com/",
+            // Buckets with the name sns.
+            "https://sns.s3.amazonaws.com/a.pem",
+            "https://sns.s3-us-west-2.amazonaws.com/a.pem",
             "https://keys.example./",
             "keys.example",
             "https://",
         ] {
             assert!(!is_allowed(url, &hosts), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_without_its_issuer_counts_only_where_that_is_usual() {
+        const LEAF: &[u8] = include_bytes!("../testdata/leaf.pem");
+        const YEAR_MS: i64 = 365 * 86_400_000;
+        const IN_2027: i64 = 57 * YEAR_MS + YEAR_MS / 2;
+        let rules = |alone, name: &str| OutsideKeys {
+            url: KeyUrl::Fixed(String::new()),
+            hosts: Vec::new(),
+            path_suffix: None,
+            names: vec![name.to_owned()],
+            alone,
+            post: std::collections::BTreeMap::new(),
+        };
+        let key = |rules, now_ms| certified_key(LEAF, &rules, &NoDocuments, now_ms);
+        assert!(key(rules(true, "localhost"), IN_2027).is_ok());
+        let is_untrusted = |rules, now_ms| {
+            let untrusted = SignatureProblem::UntrustedKey;
+            matches!(key(rules, now_ms), Err(Rejection::Signature(problem)) if problem == untrusted)
+        };
+        assert!(is_untrusted(rules(false, "localhost"), IN_2027));
+        assert!(is_untrusted(rules(true, "other.example"), IN_2027));
+        for now_ms in [0, IN_2027 + 200 * YEAR_MS] {
+            assert!(is_untrusted(rules(true, "localhost"), now_ms));
+        }
+    }
+
+    #[test]
+    fn labels_have_letters_and_stars() {
+        let matches =
+            |pattern: &str, label: &str| matches_label(pattern.as_bytes(), label.as_bytes());
+        assert!(matches("*", "a") && matches("a*c", "abbc") && matches("??-*", "eu-1"));
+        assert!(matches("A", "a") && matches("a*", "a") && matches("localhost:1", "localhost:1"));
+        for (pattern, label) in [
+            ("?", "1"),
+            ("?", ""),
+            ("a*c", "ab"),
+            ("*", "a:1"),
+            ("a", "ab"),
+        ] {
+            assert!(!matches(pattern, label), "{pattern} {label}");
         }
     }
 

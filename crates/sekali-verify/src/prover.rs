@@ -130,6 +130,20 @@ impl Prover {
         all
     }
 
+    /// Tells whether the URL, as the sender knows it, is part of what is proven.
+    pub fn signs_url(&self) -> bool {
+        let has_audience = self.settings.get("audience").is_some();
+        let signs = |scheme: &Scheme| {
+            let is_url = |part: &Part| matches!(part, Part::Url | Part::UrlUnescaped);
+            let audience = scheme.jwt.as_ref().and_then(|jwt| jwt.audience.as_deref());
+            scheme.signed.iter().any(is_url)
+                || audience.is_some_and(|text| {
+                    text.contains("{url}") || text.contains("{audience}") && !has_audience
+                })
+        };
+        self.lanes.iter().any(|lane| signs(&lane.scheme))
+    }
+
     /// Tells whether a key may come from outside of the configuration.
     pub fn fetches_keys(&self) -> bool {
         self.lanes.iter().any(|lane| lane.scheme.keys.is_some())

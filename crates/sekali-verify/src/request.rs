@@ -11,6 +11,9 @@ use http::{HeaderMap, Method, header};
 
 use crate::json::{Json, Pointer};
 
+/// The most fields of a form that are looked at; Twilio sends about forty.
+const MAX_FIELDS: usize = 4096;
+
 /// A request as it was received, and the URL under which its sender called it.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -58,9 +61,17 @@ impl<'a> Request<'a> {
     }
 
     /// Tells whether the body is a form.
+    ///
+    /// The media type is not signed, so that alone does not make a form of a body: in one that begins like JSON or XML,
+    /// somebody's text could pass for a field. Whatever writes forms escapes those characters.
     pub(crate) fn is_form(&self) -> bool {
-        self.content_type()
-            .is_some_and(|kind| kind == "application/x-www-form-urlencoded")
+        let is_named = self
+            .content_type()
+            .is_some_and(|kind| kind == "application/x-www-form-urlencoded");
+        let first = self.body.trim_ascii_start().first();
+        is_named
+            && !matches!(first, Some(b'{' | b'[' | b'"' | b'<'))
+            && self.body.iter().filter(|byte| **byte == b'&').count() < MAX_FIELDS
     }
 
     /// Gives a segment of the tail, percent-decoded; an empty one counts as missing.
@@ -182,6 +193,29 @@ mod tests {
         assert_eq!(at("https://h"), split("", ""));
         assert_eq!(at("https://h?x"), split("", "x"));
         assert_eq!(at("/only/path"), split("/only/path", ""));
+    }
+
+    #[test]
+    fn a_body_is_a_form_by_more_than_its_label() {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::CONTENT_TYPE,
+            "application/x-www-form-urlencoded".parse().unwrap(),
+        );
+        let is_form = |text: &str| {
+            let body = Bytes::copy_from_slice(text.as_bytes());
+            Request::post(&headers, &body).is_form()
+        };
+        assert!(is_form("payload=%7B%7D&a=b") && is_form(""));
+        for text in [
+            r#"{"text":"&payload={}&"}"#,
+            " [\"&payload=1\"]",
+            r#""&payload=1""#,
+            "<a>&payload=1</a>",
+        ] {
+            assert!(!is_form(text), "{text}");
+        }
+        assert!(is_form(&"a=&".repeat(MAX_FIELDS - 1)) && !is_form(&"a=&".repeat(MAX_FIELDS)));
     }
 
     #[test]

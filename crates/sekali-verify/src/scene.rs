@@ -103,6 +103,15 @@ impl<'o> Scene<'o, '_> {
         }
     }
 
+    /// Tells whether something stands at a place that is neither text, number nor null.
+    fn has_other(&self, pointer: &Pointer) -> Result<bool, Repeated> {
+        let Some(document) = self.element.or_else(|| self.opened.json()) else {
+            return Ok(false);
+        };
+        let found = document.get(pointer).map_err(|_| Repeated)?;
+        Ok(!matches!(found, None | Some(Json::Null)))
+    }
+
     /// Tells whether a condition holds.
     pub(crate) fn holds(&self, condition: &Condition) -> bool {
         let Ok(value) = self.value(&condition.spot) else {
@@ -170,8 +179,11 @@ impl<'o> Scene<'o, '_> {
             Part::Form(name) => self.given(&Spot::Form(name.clone()))?,
             Part::Json(pointer) => self.given(&Spot::Json(pointer.clone()))?,
             Part::JsonOrEmpty(pointer) => {
-                let value = self.json(pointer)?.unwrap_or_default();
-                Bytes::copy_from_slice(value.as_bytes())
+                let value = self.json(pointer)?;
+                if value.is_none() && self.has_other(pointer)? {
+                    return Err(SignatureProblem::Malformed);
+                }
+                Bytes::copy_from_slice(value.unwrap_or_default().as_bytes())
             }
             Part::Setting(name) => {
                 let value = self.settings.get(name).ok_or(SignatureProblem::Missing)?;

@@ -98,12 +98,9 @@ impl Scheme {
         self.algorithm.signs_text()
     }
 
-    /// Names the header that the signature stands in, where it stands in one.
-    pub fn signature_header(&self) -> Option<&HeaderName> {
-        match &self.signature.spot {
-            Spot::Header(name) => Some(name),
-            _ => None,
-        }
+    /// Gives the place that the signature, or the token, stands in.
+    pub fn signature_spot(&self) -> &Spot {
+        &self.signature.spot
     }
 
     /// Gives what makes a signature of one scheme one of another: text, function, key and place.

@@ -3,6 +3,11 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 
+/// The longest value that is kept whole, in bytes.
+///
+/// Every event of a batch keeps the headers of its delivery.
+const MAX_VALUE_BYTES: usize = 4096;
+
 /// Which headers are kept, and which of them are credentials.
 #[derive(Clone, Debug, Default)]
 pub struct KeptHeaders {
@@ -35,6 +40,7 @@ impl KeptHeaders {
                 true => format!("sha256:{}", hex::encode(Sha256::digest(value.as_bytes()))).into(),
                 false => String::from_utf8_lossy(value.as_bytes()),
             };
+            let value = &value[..value.floor_char_boundary(MAX_VALUE_BYTES)];
             text.push_str(if text.len() == 1 { "\"" } else { ",\"" });
             text.push_str(name.as_str());
             text.push_str("\":");

@@ -272,6 +272,7 @@ fn event_id(
 fn json_reason(error: &JsonError) -> Reason {
     match error {
         JsonError::TooDeep => Reason::BodyTooDeep,
+        JsonError::TooManyValues => Reason::BodyTooManyValues,
         _ => Reason::BodyNotJson,
     }
 }

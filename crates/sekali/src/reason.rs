@@ -115,6 +115,7 @@ codes! {
         // Identification.
         BodyNotJson = "body_not_json", "The body is not one JSON document.";
         BodyTooDeep = "body_too_deep", "The body is nested too deeply.";
+        BodyTooManyValues = "body_too_many_values", "The body holds more values than are read.";
         DuplicateKey = "duplicate_key", "A key on a mapped path occurs twice.";
         BatchTooLarge = "batch_too_large", "The delivery has more elements than are looked at.";
         EventIdMissing = "event_id_missing", "The event id is missing or empty.";

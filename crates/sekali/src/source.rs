@@ -185,6 +185,11 @@ impl Source {
         self.prove().is_some()
     }
 
+    /// Tells whether the URL, as the sender knows it, is part of what is proven.
+    pub fn signs_url(&self) -> bool {
+        self.prover.as_ref().is_some_and(Prover::signs_url)
+    }
+
     /// Returns for how long a signed time counts, in milliseconds: how long a replay has to be remembered at least.
     pub fn window_ms(&self) -> Option<i64> {
         self.prove().filter(|prove| prove.signs_time())?;

@@ -60,6 +60,14 @@ impl Handshakes {
             "secret",
         ];
         output::table(&head, rows.iter().map(row).collect());
+        let mut secrets: Vec<_> = rows.iter().filter_map(|row| row.secret.as_ref()).collect();
+        secrets.dedup();
+        if self.reveal && secrets.len() > 1 {
+            output::note(
+                "there is more than one secret: anybody can send one of their own, so take the one that \
+                the provider shows, or that came from an address of the provider when you asked for it",
+            );
+        }
         Ok(DONE)
     }
 

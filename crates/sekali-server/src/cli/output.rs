@@ -1,5 +1,6 @@
 //! What commands print: tables and sentences for a person, JSON for a script.
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -7,13 +8,35 @@ use serde::Serialize;
 
 /// Writes a line to standard output; a reader that went away, such as `head`, is no error.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(std::io::stdout(), "{text}");
+    let _ = writeln!(std::io::stdout(), "{}", shown(text));
 }
 
 /// Writes a value as JSON.
 pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
-    line(&serde_json::to_string_pretty(value)?);
+    // JSON itself escapes the other control characters. These can only stand inside of its strings.
+    let text = serde_json::to_string_pretty(value)?;
+    let text = escaped(&text, |character| {
+        format!("\\u{:04x}", u32::from(character))
+    });
+    let _ = writeln!(std::io::stdout(), "{text}");
     Ok(())
+}
+
+/// Escapes control characters: a text of a stranger must not command the operator's terminal.
+fn shown(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| character.escape_default().to_string())
+}
+
+fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
+    let is_command = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if !text.contains(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |character: char| match is_command(character) {
+        true => escape(character),
+        false => character.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 /// Writes a note to standard error.
@@ -40,7 +63,7 @@ pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) {
         .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(head.iter().map(|name| name.to_uppercase()));
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| shown(cell)));
     }
     line(&table.trim_fmt());
 }
@@ -59,4 +82,18 @@ pub(crate) fn time_ns(at_ns: i64) -> String {
 /// Writes a value, or a dash where there is none.
 pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_commands_the_terminal() {
+        assert_eq!(shown("a\tb\nc ü"), "a\tb\nc ü");
+        assert_eq!(
+            shown("\u{1b}]0;x\u{7}\r\u{9b}2J\0"),
+            "\\u{1b}]0;x\\u{7}\\r\\u{9b}2J\\u{0}"
+        );
+    }
 }

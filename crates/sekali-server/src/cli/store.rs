@@ -33,6 +33,11 @@ pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
             checked.context("a table that `store.setup` makes is there after `sekali migrate`")?;
         }
         describe(source);
+        if config.server.public_url.is_none() && source.public_url.is_none() && source.signs_url() {
+            output::line(
+                "  its signatures cover the URL, which is taken from what the request says: set public_url",
+            );
+        }
     }
     let state = if is_new {
         "will be made"

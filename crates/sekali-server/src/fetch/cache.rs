@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use super::{Fetch, FetchError, Request};
 
@@ -18,6 +19,8 @@ use shelf::Shelf;
 
 /// How many documents are kept, and how many failures.
 const MAX_DOCUMENTS: usize = 64;
+/// How many documents are fetched at once; one that is slow to come must not keep those of other sources waiting.
+const MAX_FLIGHTS: usize = 4;
 
 /// How long things are remembered.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +43,11 @@ impl Default for Times {
     }
 }
 
-/// Documents by what was asked for.
+/// The documents of one source, by what was asked for.
 pub(crate) struct KeyCache {
     fetch: Arc<dyn Fetch>,
     times: Times,
+    places: Semaphore,
     known: Mutex<Known>,
 }
 
@@ -84,6 +88,7 @@ impl KeyCache {
         Self {
             fetch,
             times,
+            places: Semaphore::new(MAX_FLIGHTS),
             known: Mutex::new(Known {
                 documents: Shelf::new(MAX_DOCUMENTS),
                 failures: Shelf::new(MAX_DOCUMENTS),
@@ -97,9 +102,14 @@ impl KeyCache {
         self.known(request, now_ms, Want::Kept)?.ok()
     }
 
-    /// Returns a document, fetched if need be.
-    pub(crate) async fn get(&self, request: &Request, now_ms: i64) -> Result<Bytes, FetchError> {
-        self.find(request, now_ms, Want::Kept).await
+    /// Returns a document, fetched if need be and if that may be: `may_ask` is called in front of each fetch.
+    pub(crate) async fn get(
+        &self,
+        request: &Request,
+        now_ms: i64,
+        may_ask: impl FnOnce() -> bool,
+    ) -> Result<Bytes, FetchError> {
+        self.find(request, now_ms, Want::Kept, may_ask).await
     }
 
     /// Returns a document fetched anew, for one in which a key is missing.
@@ -109,11 +119,18 @@ impl KeyCache {
         &self,
         request: &Request,
         now_ms: i64,
+        may_ask: impl FnOnce() -> bool,
     ) -> Result<Bytes, FetchError> {
-        self.find(request, now_ms, Want::Fresh).await
+        self.find(request, now_ms, Want::Fresh, may_ask).await
     }
 
-    async fn find(&self, request: &Request, now_ms: i64, want: Want) -> Result<Bytes, FetchError> {
+    async fn find(
+        &self,
+        request: &Request,
+        now_ms: i64,
+        want: Want,
+        may_ask: impl FnOnce() -> bool,
+    ) -> Result<Bytes, FetchError> {
         if let Some(known) = self.known(request, now_ms, want) {
             return known;
         }
@@ -122,6 +139,12 @@ impl KeyCache {
         // Whoever had the turn before may have brought it.
         if let Some(known) = self.known(request, now_ms, want) {
             return known;
+        }
+        let Ok(_place) = self.places.try_acquire() else {
+            return Err(FetchError::Throttled);
+        };
+        if !may_ask() {
+            return Err(FetchError::Throttled);
         }
         let answer = self.fetch.fetch(request.clone()).await;
         self.note(request, now_ms, &answer);

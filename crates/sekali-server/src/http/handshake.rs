@@ -74,7 +74,7 @@ impl Hook<'_> {
         {
             return Some(Err(rejection));
         }
-        let documents = self.app.keys.at(self.received_at);
+        let documents = self.app.keys.at(&self.source.id, self.received_at);
         let reply = prover.answer(handshake, request, self.received_at, &documents);
         Some(reply.map(|reply| self.replied(handshake, reply)))
     }

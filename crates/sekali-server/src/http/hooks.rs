@@ -18,8 +18,10 @@ use super::App;
 use super::answer::{Answer, plain, request_id};
 use super::origin::{client_address, public_url};
 use super::receive::{Limits, receive as receive_body};
+use crate::fetch::FetchError;
 
 mod admit;
+mod keep;
 mod refuse;
 
 use refuse::Known;
@@ -174,8 +176,8 @@ impl Hook<'_> {
             tail => format!("/{tail}"),
         };
         match parts.uri.query() {
-            Some(query) if !known.contains('?') => format!("{known}{tail}?{query}"),
-            _ => format!("{known}{tail}"),
+            Some(query) => format!("{known}{tail}?{query}"),
+            None => format!("{known}{tail}"),
         }
     }
 
@@ -191,13 +193,23 @@ impl Hook<'_> {
         &self,
         request: &sekali_verify::Request<'_>,
     ) -> Result<Verified, Rejection> {
-        let mut documents = self.app.keys.at(self.received_at);
+        let mut documents = self.app.keys.at(&self.source.id, self.received_at);
         let mut outcome = self.source.verify(request, self.received_at, &documents);
         for _ in 0..KEY_FETCHES {
             let Err(Rejection::KeyNeeded(document)) = &outcome else {
                 break;
             };
-            if let Err(error) = documents.fetch(document).await {
+            // Whoever sends decides what is fetched, and has proven nothing yet.
+            let may_ask = || {
+                let throttle = &self.app.throttle;
+                throttle.fetch(&self.source.id, self.remote, self.received_at)
+            };
+            let fetched = documents.fetch(document, may_ask).await;
+            if let Err(FetchError::Throttled) = fetched {
+                tracing::debug!(source = &*self.source.id, "a key was not fetched");
+                break;
+            }
+            if let Err(error) = fetched {
                 tracing::warn!(
                     source = &*self.source.id,
                     url = document.url,

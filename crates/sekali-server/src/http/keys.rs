@@ -3,10 +3,12 @@
 //! Verification itself never waits: it names the document that it lacks, the document is fetched here, and the request is
 //! verified again. What cannot be fetched is a reason for the sender to come again, and never a valid signature.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use sekali::{Source, Sources};
 use sekali_verify::{KeyDocument, KeyDocuments};
 
 use crate::config::Config;
@@ -14,7 +16,8 @@ use crate::fetch::{Client, Fetch, FetchError, KeyCache, Limits, Request, Rule, T
 
 /// The documents that were fetched, and the client that fetches them.
 pub(crate) struct Keys {
-    cache: KeyCache,
+    /// Each source has its own, so that what is sent to one pushes nothing out of another.
+    caches: HashMap<Arc<str>, KeyCache>,
     fetch: Arc<dyn Fetch>,
     roots: Vec<u8>,
     allow_private: bool,
@@ -22,7 +25,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Makes the client that the configuration asks for.
-    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &Config, sources: &Sources) -> anyhow::Result<Self> {
         let roots = config.further_roots()?;
         let limits = Limits {
             within: config.keys.timeout.into(),
@@ -34,18 +37,23 @@ impl Keys {
             between_refreshes: Duration::from(config.keys.refresh),
             ..Times::default()
         };
+        let cache = |source: &Arc<Source>| {
+            let cache = KeyCache::new(fetch.clone(), times);
+            (source.id.clone(), cache)
+        };
         Ok(Self {
-            cache: KeyCache::new(fetch.clone(), times),
+            caches: sources.iter().map(cache).collect(),
             fetch,
             roots: roots.unwrap_or_default(),
             allow_private: config.keys.allow_private,
         })
     }
 
-    /// Looks at the documents as they are now.
-    pub(crate) fn at(&self, now_ms: i64) -> KeysAt<'_> {
+    /// Looks at the documents of a source as they are now.
+    pub(crate) fn at(&self, source: &str, now_ms: i64) -> KeysAt<'_> {
         KeysAt {
             keys: self,
+            cache: self.caches.get(source),
             now_ms,
             refreshed: None,
         }
@@ -79,20 +87,26 @@ impl Keys {
 /// The documents as one request sees them.
 pub(crate) struct KeysAt<'k> {
     keys: &'k Keys,
+    cache: Option<&'k KeyCache>,
     now_ms: i64,
     /// What was fetched anew for this very request.
     refreshed: Option<Bytes>,
 }
 
 impl KeysAt<'_> {
-    /// Fetches what the verification lacks.
-    pub(crate) async fn fetch(&mut self, document: &KeyDocument) -> Result<(), FetchError> {
+    /// Fetches what the verification lacks, where `may_ask` allows another fetch.
+    pub(crate) async fn fetch(
+        &mut self,
+        document: &KeyDocument,
+        may_ask: impl FnOnce() -> bool,
+    ) -> Result<(), FetchError> {
+        let cache = self.cache.ok_or(FetchError::HostNotAllowed)?;
         let post = document.post.as_deref();
         let request = self.keys.request(&document.url, post, &document.hosts)?;
         if document.is_refresh {
-            self.refreshed = Some(self.keys.cache.refresh(&request, self.now_ms).await?);
+            self.refreshed = Some(cache.refresh(&request, self.now_ms, may_ask).await?);
         } else {
-            self.keys.cache.get(&request, self.now_ms).await?;
+            cache.get(&request, self.now_ms, may_ask).await?;
         }
         Ok(())
     }
@@ -105,7 +119,7 @@ impl KeyDocuments for KeysAt<'_> {
         }
         let post = document.post.as_deref();
         let request = self.keys.request(&document.url, post, &document.hosts);
-        self.keys.cache.cached(&request.ok()?, self.now_ms)
+        self.cache?.cached(&request.ok()?, self.now_ms)
     }
 
     fn extra_roots(&self) -> &[u8] {

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Connection, Reply, Server, Start, now_ms};
 
+mod attacks;
 mod batches;
 mod explain;
 mod handshakes;

@@ -3,7 +3,7 @@
 //! A recursive descent with a limit on its depth. It settles nothing that the grammar leaves open,
 //! and strings are read next door.
 
-use super::{Json, JsonError, MAX_DEPTH};
+use super::{Json, JsonError, MAX_DEPTH, MAX_VALUES};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -15,7 +15,12 @@ pub(super) fn document(text: &[u8]) -> Result<Json<'_>, JsonError> {
     } else {
         0
     };
-    let mut parser = Parser { text, at, depth: 0 };
+    let mut parser = Parser {
+        text,
+        at,
+        depth: 0,
+        values: 0,
+    };
     parser.skip_blanks();
     if parser.peek().is_none() {
         return Err(JsonError::Empty);
@@ -33,10 +38,15 @@ pub(super) struct Parser<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
     depth: usize,
+    values: usize,
 }
 
 impl<'a> Parser<'a> {
     fn value(&mut self) -> Result<Json<'a>, JsonError> {
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(JsonError::TooManyValues);
+        }
         match self.peek() {
             Some(b'"') => self.string().map(Json::String),
             Some(b'{') => self.nested(Self::object),
@@ -197,6 +207,16 @@ mod tests {
             Err(JsonError::TooDeep)
         );
         assert!(document(format!("[{}1]", "[[]],".repeat(1000)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn values_are_counted() {
+        let list = |items: usize| format!("[{}1]", "1,".repeat(items - 1));
+        assert!(document(list(MAX_VALUES - 1).as_bytes()).is_ok());
+        assert_eq!(
+            document(list(MAX_VALUES).as_bytes()),
+            Err(JsonError::TooManyValues)
+        );
     }
 
     #[test]

@@ -122,6 +122,9 @@ impl Attempt<'_> {
                     ..known
                 };
                 let mut signed = scene.pieces(&scheme.signed, known)?;
+                if scheme.algorithm.is_extensible() && !is_text(&signed) {
+                    return Err(SignatureProblem::Malformed.into());
+                }
                 if key.fits(scheme.algorithm, &signed, signatures) {
                     if scheme.algorithm == Algorithm::Equals {
                         signed.push(request.body.clone());
@@ -160,6 +163,14 @@ impl Attempt<'_> {
         let key = Key::of_public_info(&info).ok_or(SignatureProblem::UntrustedKey)?;
         Ok(Some(key))
     }
+}
+
+/// Tells whether pieces are UTF-8.
+///
+/// Whoever knows a plain hash of a key and a text can compute the one of that text with more behind it, but between the
+/// two stands the padding of the hash, which begins with the byte 0x80: no character of UTF-8 does.
+fn is_text(pieces: &[Bytes]) -> bool {
+    std::str::from_utf8(&pieces.concat()).is_ok()
 }
 
 /// Gives the text of the time as it was received; without it there is nothing that could have been signed.

@@ -50,6 +50,11 @@ impl Algorithm {
         )
     }
 
+    /// Tells whether a signature can be extended to a longer text without the key.
+    pub(crate) fn is_extensible(self) -> bool {
+        matches!(self, Self::Sha256 | Self::Sha512)
+    }
+
     pub(crate) fn signs_text(self) -> bool {
         !matches!(self, Self::Equals | Self::Jwt)
     }

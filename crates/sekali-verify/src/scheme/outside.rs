@@ -31,12 +31,14 @@ pub struct JwtRules {
 pub struct OutsideKeys {
     /// The address of the keys.
     pub url: KeyUrl,
-    /// The hosts they may come from; `*` stands for one label.
+    /// The hosts they may come from; `*` stands for any characters of one label, `?` for one letter.
     pub hosts: Vec<String>,
     /// What the path must end with.
     pub path_suffix: Option<String>,
     /// The names of which a certificate must have one; `*.` stands for any labels in front.
     pub names: Vec<String>,
+    /// Whether a certificate whose issuer does not come with it is trusted for the host that it came from.
+    pub alone: bool,
     /// The members of a JSON object to post, with settings and `{kid}` in them; without it, it is a GET.
     pub post: BTreeMap<String, String>,
 }
@@ -58,6 +60,8 @@ struct OutsideDeclaration {
     path_suffix: Option<String>,
     #[serde(default)]
     names: Vec<String>,
+    #[serde(default)]
+    alone: bool,
     #[serde(default)]
     post: BTreeMap<String, String>,
 }
@@ -82,6 +86,7 @@ impl TryFrom<OutsideDeclaration> for OutsideKeys {
             hosts: declared.hosts,
             path_suffix: declared.path_suffix,
             names: declared.names,
+            alone: declared.alone,
             post: declared.post,
         })
     }

@@ -84,7 +84,7 @@ impl<'a> Lookup<'a> {
         if text.trim().is_empty() {
             return Ok(None);
         }
-        if text.contains('\0') {
+        if text.contains(char::is_control) {
             return Err(Reason::FieldInvalid);
         }
         if text.len() > max {

@@ -128,6 +128,15 @@ impl SourceConfig {
                 "a path has letters, digits, - _ and ., without a slash",
             ));
         }
+        let is_url = |url: &String| {
+            let is_http = url.starts_with("https://") || url.starts_with("http://");
+            is_http && !url.contains(['?', '#']) && url.parse::<http::Uri>().is_ok()
+        };
+        if self.public_url.as_ref().is_some_and(|url| !is_url(url)) {
+            let problem = "write it like https://hooks.example.com/hooks/name: \
+                without a query, which is always the one of the request";
+            return Err(self.error("public_url", problem));
+        }
         if self
             .rate_limit
             .is_some_and(|limit| limit.per_second == 0 || limit.burst == Some(0))

@@ -67,11 +67,11 @@ async fn a_document_is_kept_for_an_hour() {
     let (fake, cache) = cache();
     let key = request("a");
     assert_eq!(cache.cached(&key, START), None);
-    assert_eq!(said(cache.get(&key, START).await), "1");
-    assert_eq!(said(cache.get(&key, START + HOUR - 1).await), "1");
+    assert_eq!(said(cache.get(&key, START, || true).await), "1");
+    assert_eq!(said(cache.get(&key, START + HOUR - 1, || true).await), "1");
     assert_eq!(cache.cached(&key, START + HOUR - 1).unwrap(), "1");
     assert_eq!(cache.cached(&key, START + HOUR), None);
-    assert_eq!(said(cache.get(&key, START + HOUR).await), "2");
+    assert_eq!(said(cache.get(&key, START + HOUR, || true).await), "2");
     assert_eq!(fake.asked(), 2);
     // A clock that is set back makes nothing last longer.
     assert_eq!(cache.cached(&key, START - HOUR), None);
@@ -90,10 +90,10 @@ async fn what_differs_in_any_part_is_another_document() {
         ..request("a")
     };
     for key in [request("a"), request("b"), post("1"), post("2"), other_rule] {
-        cache.get(&key, START).await.unwrap();
+        cache.get(&key, START, || true).await.unwrap();
     }
     assert_eq!(fake.asked(), 5);
-    assert_eq!(said(cache.get(&request("a"), START).await), "1");
+    assert_eq!(said(cache.get(&request("a"), START, || true).await), "1");
 }
 
 #[tokio::test]
@@ -101,17 +101,23 @@ async fn a_failure_is_remembered_for_ten_seconds() {
     let (fake, cache) = cache();
     let key = request("a");
     fake.fail(FetchError::Status(500));
-    assert_eq!(said(cache.get(&key, START).await), "status");
+    assert_eq!(said(cache.get(&key, START, || true).await), "status");
     fake.fail(None);
     assert_eq!(
-        said(cache.get(&key, START + 10 * SECOND - 1).await),
+        said(cache.get(&key, START + 10 * SECOND - 1, || true).await),
         "status"
     );
-    assert_eq!(said(cache.refresh(&key, START + SECOND).await), "status");
+    assert_eq!(
+        said(cache.refresh(&key, START + SECOND, || true).await),
+        "status"
+    );
     assert_eq!(cache.cached(&key, START), None);
     assert_eq!(fake.asked(), 1);
-    assert_eq!(said(cache.get(&key, START + 10 * SECOND).await), "2");
-    assert_eq!(said(cache.get(&key, START).await), "2");
+    assert_eq!(
+        said(cache.get(&key, START + 10 * SECOND, || true).await),
+        "2"
+    );
+    assert_eq!(said(cache.get(&key, START, || true).await), "2");
 }
 
 #[tokio::test]
@@ -119,22 +125,34 @@ async fn what_was_never_asked_is_not_remembered() {
     let (fake, cache) = cache();
     fake.fail(FetchError::HostNotAllowed);
     assert_eq!(
-        said(cache.get(&request("a"), START).await),
+        said(cache.get(&request("a"), START, || true).await),
         "host_not_allowed"
     );
     fake.fail(None);
-    assert_eq!(said(cache.get(&request("a"), START).await), "2");
+    assert_eq!(said(cache.get(&request("a"), START, || true).await), "2");
 }
 
 #[tokio::test]
 async fn a_document_is_fetched_anew_once_a_minute_at_most() {
     let (fake, cache) = cache();
     let key = request("a");
-    assert_eq!(said(cache.refresh(&key, START).await), "1");
-    assert_eq!(said(cache.refresh(&key, START + 59 * SECOND).await), "1");
-    assert_eq!(said(cache.refresh(&key, START + 60 * SECOND).await), "2");
-    assert_eq!(said(cache.get(&key, START + 61 * SECOND).await), "2");
-    assert_eq!(said(cache.refresh(&key, START + 61 * SECOND).await), "2");
+    assert_eq!(said(cache.refresh(&key, START, || true).await), "1");
+    assert_eq!(
+        said(cache.refresh(&key, START + 59 * SECOND, || true).await),
+        "1"
+    );
+    assert_eq!(
+        said(cache.refresh(&key, START + 60 * SECOND, || true).await),
+        "2"
+    );
+    assert_eq!(
+        said(cache.get(&key, START + 61 * SECOND, || true).await),
+        "2"
+    );
+    assert_eq!(
+        said(cache.refresh(&key, START + 61 * SECOND, || true).await),
+        "2"
+    );
     assert_eq!(fake.asked(), 2);
 }
 
@@ -142,29 +160,35 @@ async fn a_document_is_fetched_anew_once_a_minute_at_most() {
 async fn a_refresh_that_fails_leaves_the_document() {
     let (fake, cache) = cache();
     let (key, later) = (request("a"), START + 120 * SECOND);
-    cache.get(&key, START).await.unwrap();
+    cache.get(&key, START, || true).await.unwrap();
     fake.fail(FetchError::Timeout);
-    assert_eq!(said(cache.refresh(&key, later).await), "timeout");
+    assert_eq!(said(cache.refresh(&key, later, || true).await), "timeout");
     fake.fail(None);
-    assert_eq!(said(cache.get(&key, later).await), "1");
+    assert_eq!(said(cache.get(&key, later, || true).await), "1");
     // Neither was a new one fetched, nor may it be tried again yet.
     assert_eq!(
-        said(cache.refresh(&key, later + 59 * SECOND).await),
+        said(cache.refresh(&key, later + 59 * SECOND, || true).await),
         "timeout"
     );
     assert_eq!(fake.asked(), 2);
-    assert_eq!(said(cache.refresh(&key, later + 60 * SECOND).await), "3");
+    assert_eq!(
+        said(cache.refresh(&key, later + 60 * SECOND, || true).await),
+        "3"
+    );
 }
 
 #[tokio::test]
 async fn an_expired_document_is_not_used_when_fetching_fails() {
     let (fake, cache) = cache();
     let key = request("a");
-    cache.get(&key, START).await.unwrap();
+    cache.get(&key, START, || true).await.unwrap();
     fake.fail(FetchError::Timeout);
-    assert_eq!(said(cache.get(&key, START + HOUR).await), "timeout");
     assert_eq!(
-        said(cache.get(&key, START + HOUR + SECOND).await),
+        said(cache.get(&key, START + HOUR, || true).await),
+        "timeout"
+    );
+    assert_eq!(
+        said(cache.get(&key, START + HOUR + SECOND, || true).await),
         "timeout"
     );
     assert_eq!(fake.asked(), 2);
@@ -178,8 +202,8 @@ async fn crowd(fake: &Arc<Fake>, cache: &Arc<KeyCache>) -> Vec<tokio::task::Join
         tokio::spawn(async move {
             let key = request("a");
             said(match number % 2 {
-                0 => cache.get(&key, START + number as i64).await,
-                _ => cache.refresh(&key, START - number as i64).await,
+                0 => cache.get(&key, START + number as i64, || true).await,
+                _ => cache.refresh(&key, START - number as i64, || true).await,
             })
         })
     };
@@ -248,7 +272,7 @@ async fn who_comes_late_waits_with_the_last_one() {
     assert_eq!(passengers(&cache), 1);
     let late = tokio::spawn({
         let cache = cache.clone();
-        async move { said(cache.get(&request("a"), START).await) }
+        async move { said(cache.get(&request("a"), START, || true).await) }
     });
     while passengers(&cache) < 2 {
         tokio::task::yield_now().await;
@@ -265,22 +289,27 @@ async fn what_was_not_used_for_longest_makes_room() {
     let (fake, cache) = cache();
     for number in 0..MAX_DOCUMENTS {
         cache
-            .get(&request(&number.to_string()), START)
+            .get(&request(&number.to_string()), START, || true)
             .await
             .unwrap();
     }
     assert!(cache.cached(&request("0"), START).is_some());
-    cache.get(&request("one more"), START).await.unwrap();
+    cache
+        .get(&request("one more"), START, || true)
+        .await
+        .unwrap();
     assert!(cache.cached(&request("0"), START).is_some());
     assert!(cache.cached(&request("1"), START).is_none());
     // Failures have a shelf of their own, so that they push no document out.
     fake.fail(FetchError::Timeout);
     for number in 0..3 * MAX_DOCUMENTS {
-        let _ = cache.get(&request(&format!("bad-{number}")), START).await;
+        let _ = cache
+            .get(&request(&format!("bad-{number}")), START, || true)
+            .await;
     }
     assert!(cache.cached(&request("0"), START).is_some());
     assert!(cache.cached(&request("one more"), START).is_some());
     let asked = fake.asked();
-    let _ = cache.get(&request("bad-0"), START).await;
+    let _ = cache.get(&request("bad-0"), START, || true).await;
     assert_eq!(fake.asked(), asked + 1);
 }

@@ -1,12 +1,9 @@
 //! Refusals: what a delivery is refused as, its answer now, and its row behind.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 use sekali::event::Rejected;
-use sekali::headers::is_credential;
 use sekali::identify::{Refusal, identify_late};
 use sekali::observer::{self, Observer as _};
-use sekali::store::KeepRejected;
 use sekali::{Outcome, Reason};
 use sekali_verify::{Rejection, SignatureProblem, StaleReason, TimestampProblem};
 use sha2::{Digest as _, Sha256};
@@ -65,51 +62,6 @@ impl Hook<'_> {
                 self.refuse(Outcome::Unavailable, Reason::KeyUnavailable, known)
             }
             Rejection::Signature(problem) => self.unverified(signature_reason(&problem), request),
-        }
-    }
-
-    /// Keeps a request with a wrong signature, where the source wants that, to be looked at with `sekali verify`.
-    fn keep(&self, reason: Reason, request: &sekali_verify::Request<'_>) {
-        let keep = self.source.keep_rejected;
-        if keep == 0 {
-            return;
-        }
-        let pairs: Vec<(&str, String)> = request
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), self.shown(name, value)))
-            .collect();
-        let row = KeepRejected {
-            source: self.source.id.clone(),
-            at_ms: self.received_at,
-            reason,
-            method: request.method.to_string(),
-            url: without_credentials(request.url),
-            // Pairs of texts have a JSON form.
-            headers: serde_json::to_string(&pairs).unwrap_or_default(),
-            body: request.body.clone(),
-            keep,
-        };
-        let store = self.app.store.clone();
-        tokio::spawn(async move {
-            if let Err(error) = store.write(row).await {
-                tracing::debug!(
-                    error = sekali::chain(&error),
-                    "a rejected request was not kept"
-                );
-            }
-        });
-    }
-
-    /// Gives a header as it is kept: a signature as it came, which is worth nothing, and credentials as their digest.
-    fn shown(&self, name: &HeaderName, value: &HeaderValue) -> String {
-        let is_signature = self.source.prover().is_some_and(|prover| {
-            let mut schemes = prover.schemes().into_iter();
-            schemes.any(|scheme| scheme.signs_text() && scheme.signature_header() == Some(name))
-        });
-        match !is_signature && is_credential(name.as_str()) {
-            true => digest(value.as_bytes()),
-            false => String::from_utf8_lossy(value.as_bytes()).into(),
         }
     }
 
@@ -192,27 +144,6 @@ impl Hook<'_> {
             },
         }
     }
-}
-
-fn digest(value: &[u8]) -> String {
-    format!("sha256:{}", hex::encode(Sha256::digest(value)))
-}
-
-/// Replaces the values of parameters that may be credentials, and of all that a token could stand in.
-fn without_credentials(url: &str) -> String {
-    const TOKENS: [&str; 4] = ["code", "k", "key", "sig"];
-    let Some((front, query)) = url.split_once('?') else {
-        return url.to_owned();
-    };
-    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, value))
-            if TOKENS.contains(&name) || is_credential(&name.to_ascii_lowercase()) =>
-        {
-            format!("{name}={}", digest(value.as_bytes()))
-        }
-        _ => pair.to_owned(),
-    });
-    format!("{front}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 fn signature_reason(problem: &SignatureProblem) -> Reason {

@@ -190,6 +190,31 @@ fn a_key_server_that_is_away_is_a_reason_to_come_again_and_never_valid() {
     assert!(stored(&server).is_empty());
 }
 
+#[test]
+fn strangers_cause_a_bounded_number_of_fetches() {
+    let known = Issuer::new("k-1");
+    let keys = KeyServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), &set(&[&known]));
+    // Each key is asked for by its id, as Plaid has it.
+    let config = config(keys.port).replace("hosts =", "post = { id = \"{kid}\" }, hosts =");
+    let server = Start::new(&config).file("ca.pem", CA).serve();
+    let started = std::time::Instant::now();
+    for number in 0..60 {
+        let kid: &'static str = format!("stranger-{number}").leak();
+        let reply = send(&server, &Issuer::new(kid), "e-1");
+        assert!(matches!(reply.status, 401 | 503), "{}", reply.says());
+    }
+    let allowed = 10 + started.elapsed().as_secs() as usize + 1;
+    let asked = keys.requests.load(Ordering::SeqCst);
+    assert!(asked <= 2 * allowed && asked < 60, "{asked} of {allowed}");
+    assert!(stored(&server).is_empty());
+    let long: &'static str = "k".repeat(300).leak();
+    let reply = send(&server, &Issuer::new(long), "e-1");
+    assert_eq!(
+        reply.says(),
+        "401 rejected_signature signature_untrusted_key"
+    );
+}
+
 /// A source with a handshake that names an address to confirm.
 fn subscription(id: &str, port: u16, more: &str) -> String {
     format!(

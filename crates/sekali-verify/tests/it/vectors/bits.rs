@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::HeaderValue;
-use sekali_verify::{Coverage, Preset, Prove as _, Prover, Request, Scheme, Secret};
+use sekali_verify::{Coverage, Preset, Prove as _, Prover, Request, Scheme, Secret, Spot};
 
 use super::{Case, Outcome, VECTORS, text};
 
@@ -143,11 +143,10 @@ fn no_bit_of_a_decoded_signature_changes_unseen() {
 
 /// Only the headers that a scheme takes the signature from.
 fn is_signature(case: &Case<'_>, name: &str) -> bool {
-    case.preset.schemes.iter().any(|scheme| {
-        scheme
-            .signature_header()
-            .is_some_and(|header| header == name)
-    })
+    case.preset
+        .schemes
+        .iter()
+        .any(|scheme| matches!(scheme.signature_spot(), Spot::Header(header) if header == name))
 }
 
 type Encode = fn(&[u8]) -> String;
