@@ -130,6 +130,17 @@ mod tests {
     }
 
     #[test]
+    fn braces_are_steps_where_a_path_stands() {
+        for text in ["inner:/a/{/b}/c", "key:/a/{/b}", "hash:/a/{/b}"] {
+            let place: Place = text.parse().unwrap();
+            assert!(!matches!(place, Place::Join(_)), "{text}");
+            assert_eq!(place.to_string(), text);
+        }
+        let joined = "{/a}:{/b}".parse();
+        assert!(matches!(joined, Ok(Place::Join(_))));
+    }
+
+    #[test]
     fn free_paths_find_the_first_that_leads_somewhere() {
         let pair = |name: &str, value: &str| Some((name.to_owned(), value.to_owned()));
         let telegram = r#"{"update_id":7,"edited":{"date":5,"chat":{"id":3}}}"#;
@@ -146,6 +157,13 @@ mod tests {
         );
         assert_eq!(found(razorpay, "/payload/{/nothing}/id"), None);
         assert_eq!(found(razorpay, "/payload/*/name"), None);
+    }
+
+    #[test]
+    fn a_place_without_steps_can_be_printed() {
+        let whole: Path = "".parse().unwrap();
+        assert_eq!(Place::Above(2, whole.clone()).to_string(), "../../");
+        assert_eq!(Place::Count(1, whole).to_string(), "count:../");
     }
 
     #[test]

@@ -18,7 +18,11 @@ impl FromStr for Place {
             let (levels, path) = above(text)?;
             return Ok(Self::Above(levels, path));
         }
-        if text.contains('{') && !text.starts_with("literal:") {
+        // In these, braces are steps of a path or plain text.
+        let is_whole = ["literal:", "inner:/", "key:/", "hash:/"]
+            .iter()
+            .any(|front| text.starts_with(front));
+        if text.contains('{') && !is_whole {
             return joined(text);
         }
         let (kind, name) = text.split_once(':').ok_or_else(|| unknown(text))?;
@@ -57,7 +61,10 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let above = |levels: &usize| "../".repeat(*levels);
         // Only the first slash is ours: a step may be empty.
-        let rest = |path: &Path| path.to_string().split_off(1);
+        let rest = |path: &Path| {
+            let text = path.to_string();
+            text.strip_prefix('/').unwrap_or_default().to_owned()
+        };
         match self {
             Self::Body(path) => path.fmt(f),
             Self::Above(levels, path) => write!(f, "{}{}", above(levels), rest(path)),
