@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use sekali::source::{Addresses, RateLimit, Span};
 use sekali::store::Retention;
-use sekali::{Limits, Source, SourceConfig, Sources};
+use sekali::{Database, Limits, Source, SourceConfig, Sources};
 use serde::Deserialize;
 
 mod explain;
@@ -235,12 +235,18 @@ impl Config {
     }
 
     /// Returns the path of the database file.
-    pub(crate) fn database(&self) -> anyhow::Result<PathBuf> {
+    pub(crate) fn database(&self) -> anyhow::Result<Database> {
         let url = self.store.url.as_deref().unwrap_or("sqlite:sekali.db");
-        let Some(path) = url.strip_prefix("sqlite:") else {
-            bail!("store.url: {url} is not supported; write sqlite:PATH");
+        let url = match url.strip_prefix("env:") {
+            Some(name) => environment(name)
+                .with_context(|| format!("store.url: the variable {name} is not set"))?,
+            None => url.to_owned(),
         };
-        Ok(self.folder.join(path.strip_prefix("//").unwrap_or(path)))
+        Ok(match Database::parse(&url) {
+            Ok(Database::Sqlite(path)) => Database::Sqlite(self.folder.join(path)),
+            Ok(database) => database,
+            Err(problem) => bail!("store.url: {problem}"),
+        })
     }
 
     /// Reads the set-up statements, where there are any.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use sekali::store::{Cursor, Prune, Pruned, Setup};
-use sekali::{Clock, Engine, EngineOptions, Store, StoreOptions, chain};
+use sekali::{Clock, Database, Engine, EngineOptions, Schema, Store, StoreOptions, chain};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -67,30 +67,35 @@ impl Listeners {
 
 /// Opens the store of a configuration for a command; a database that is not there yet is not made.
 pub(crate) async fn open_store(config: &Config) -> anyhow::Result<Store> {
-    let path = config.database()?;
-    if !path.exists() {
+    let database = config.database()?;
+    if let Database::Sqlite(path) = &database
+        && !path.exists()
+    {
         let (what, name) = ("database", path.display().to_string());
         let missing = anyhow::Error::new(sekali::Error::NotFound { what, name });
         return Err(missing.context("`sekali serve` or `sekali migrate` makes the database"));
     }
-    let (clock, exclusive) = (Clock::System, false);
-    Ok(Store::open(StoreOptions {
-        path,
-        clock,
+    open(database, false, Schema::Expect).await
+}
+
+/// Opens a store.
+pub(crate) async fn open(
+    database: Database,
+    exclusive: bool,
+    schema: Schema,
+) -> anyhow::Result<Store> {
+    let options = StoreOptions {
+        database,
+        clock: Clock::System,
         exclusive,
-    })
-    .await?)
+        schema,
+    };
+    Ok(Store::open(options).await?)
 }
 
 /// Opens the store of a configuration, makes what is missing and runs the set-up statements.
 pub(crate) async fn make_store(config: &Config, exclusive: bool) -> anyhow::Result<Store> {
-    let (path, clock) = (config.database()?, Clock::System);
-    let store = Store::open(StoreOptions {
-        path,
-        clock,
-        exclusive,
-    })
-    .await?;
+    let store = open(config.database()?, exclusive, Schema::Make).await?;
     if let Some(sql) = config.setup()? {
         store.write(Setup { sql }).await.context("store.setup")?;
     }
@@ -171,7 +176,7 @@ fn announce([address, internal]: [String; 2], engine: &Engine) {
             "deliveries of this source are not signed: anybody can send them"
         );
     }
-    let database = engine.store().path().display();
+    let database = engine.store().database();
     let sources = sources.join(" ");
     tracing::info!(%address, %internal, sources, %database, "ready");
 }

@@ -169,15 +169,12 @@ impl Effect {
     pub fn build(config: &EffectConfig) -> Result<Self, String> {
         config.check()?;
         let is_upsert = config.kind == EffectKind::Upsert;
-        let keys: Vec<&str> = config.key.keys().map(String::as_str).collect();
-        let version = config.version_column.as_deref();
-        let mut others: Vec<&str> = config.columns.keys().map(String::as_str).collect();
-        others.extend(version);
+        let version = config.version_column.clone();
         let columns = crate::store::Columns {
-            table: &config.table,
-            keys: &keys,
-            others: &others,
-            version,
+            table: config.table.clone(),
+            keys: config.key.keys().cloned().collect(),
+            others: config.columns.keys().chain(&version).cloned().collect(),
+            version: version.clone(),
         };
         let kind = if is_upsert {
             WriteKind::Upsert
@@ -205,6 +202,11 @@ impl Effect {
     /// Returns what it does to which table, for decisions and logs.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the table it writes.
+    pub(crate) fn table(&self) -> &str {
+        self.write.table()
     }
 
     /// Returns what it does.

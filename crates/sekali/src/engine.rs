@@ -49,7 +49,9 @@ impl Engine {
     pub async fn start(store: Store, options: EngineOptions) -> Result<Self> {
         check_effects(&store, &options.sources).await?;
         check_retired(&store, &options).await?;
-        store.write(TakeOver).await?;
+        if store.is_alone() {
+            store.write(TakeOver).await?;
+        }
         let wake = Arc::new(Notify::new());
         let (stop, stopped) = watch::channel(false);
         let (admission, admission_tasks) = Admission::start(
@@ -152,7 +154,7 @@ impl Transaction for TakeOver {
     type Output = u64;
     const STEP: &'static str = "take leases over";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<u64> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<u64> {
         take_over_all(conn).await
     }
 }

@@ -56,6 +56,13 @@ pub enum Error {
         #[source]
         failure: crate::effect::Failure,
     },
+    /// A write of several events failed; which of them it was shows when each is done alone.
+    #[error("the effects of several events failed together")]
+    Together {
+        /// What failed.
+        #[source]
+        failure: crate::effect::Failure,
+    },
     /// The store failed.
     #[error("could not {step}")]
     Store {
@@ -98,4 +105,9 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Writes a span in seconds, for a person.
+pub(crate) fn seconds(span: std::time::Duration) -> String {
+    format!("{} s", span.as_secs_f64())
 }

@@ -44,4 +44,4 @@ pub use limits::Limits;
 pub use observer::Observer;
 pub use reason::{Outcome, Reason, Status};
 pub use source::{Source, SourceConfig, Sources};
-pub use store::{Store, StoreOptions};
+pub use store::{Database, Schema, Store, StoreOptions};

@@ -2,18 +2,19 @@
 //!
 //! Every unit of work is a [`Transaction`]: a value with a name that runs against a [`Conn`] and commits or rolls back
 //! as a whole. SQLite has one writer on its own thread, so that a whole transaction costs one hop; admission goes first,
-//! and after each of its transactions one of the others has its turn. Reads have connections of their own.
+//! and after each of its transactions one of the others has its turn. Reads have connections of their own. PostgreSQL and
+//! MySQL have pools, and a transaction that met another one is run again.
 //!
 //! What always holds: a row is only changed by a statement whose condition names the state it expects, and whose row
 //! count is checked; nothing here calls upwards; there is no state in memory that matters after a crash.
 
-use std::fs::{File, TryLockError};
+use std::fmt;
 use std::future::Future;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::clock::Clock;
-use crate::error::{Error, Result, Step as _};
+use crate::error::Result;
 
 mod admin;
 mod attempts;
@@ -25,9 +26,11 @@ mod guard;
 mod handshakes;
 mod history;
 mod inbox;
+mod network;
 mod positions;
 mod prune;
 mod rejected;
+mod rows;
 mod sqlite;
 mod tables;
 mod variants;
@@ -38,7 +41,7 @@ pub(crate) use attempts::{Attempt, insert_attempts};
 pub use conn::{Conn, DbError, DbErrorKind, Row, Value};
 pub(crate) use deliveries::WriteRejected;
 pub use depth::{Depth, PendingSources, Ping, ReadDepth};
-pub(crate) use entities::{EntityState, lock_entities, save_entity};
+pub(crate) use entities::{EntityState, lock_entities, save_entities};
 pub use guard::Interruption;
 pub use handshakes::{HandshakeOutcome, HandshakeRow, ListHandshakes, NoteHandshake};
 pub use history::{
@@ -47,34 +50,105 @@ pub use history::{
 };
 pub(crate) use inbox::Admit;
 pub(crate) use positions::{
-    conflicting_seq, is_any_waiting, missing_versions, note_position, waiting_since, wake_followers,
+    conflicting, is_any_waiting, missing_versions, note_positions, waiting_since, wake_followers,
 };
 pub use prune::{Cursor, Prune, Pruned, Retention};
 pub use rejected::{FindRejected, KeepRejected, ListRejected, RejectedRow};
+pub use rows::Kind;
 pub use tables::{CheckEffects, Setup};
-pub(crate) use tables::{Columns, Write, WriteKind};
+pub(crate) use tables::{Columns, Ran, Write, WriteKind};
 pub(crate) use work::{Claim, Claimed, Fail, GiveBack, Renew, Settlement, settle, take_over_all};
 
 /// One unit of work against the database; it commits or rolls back as a whole.
-pub trait Transaction: Send + 'static {
+///
+/// It may be run more than once: where another transaction was in its way, everything it did is rolled back first.
+pub trait Transaction: Send + Sync + 'static {
     /// What it returns.
     type Output: Send + 'static;
     /// What is being done; reads after "could not".
     const STEP: &'static str;
 
     /// Runs the statements; an error rolls everything back.
-    fn run(self, conn: &mut Conn<'_>) -> impl Future<Output = Result<Self::Output>> + Send;
+    fn run(&self, conn: &mut Conn<'_>) -> impl Future<Output = Result<Self::Output>> + Send;
+}
+
+/// A database, as it is named in the configuration.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A file of SQLite.
+    Sqlite(PathBuf),
+    /// The URL of a PostgreSQL database.
+    Postgres(String),
+    /// The URL of a MySQL or MariaDB database.
+    MySql(String),
+}
+
+impl Database {
+    /// Reads the database out of a URL; the error says what can be written.
+    pub fn parse(url: &str) -> Result<Self, String> {
+        let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+        match scheme {
+            "sqlite" => {
+                let path = rest.strip_prefix("//").unwrap_or(rest);
+                match path {
+                    "" => Err("a file is missing behind sqlite:".to_owned()),
+                    path => Ok(Self::Sqlite(path.into())),
+                }
+            }
+            "postgres" | "postgresql" => Ok(Self::Postgres(url.to_owned())),
+            "mysql" | "mariadb" => Ok(Self::MySql(url.to_owned())),
+            _ => Err(
+                "write it like sqlite:sekali.db, postgres://user@host/name or mysql://user@host/name"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// Shows where the database is, without a password.
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = match self {
+            Self::Sqlite(path) => return write!(f, "{}", path.display()),
+            Self::Postgres(url) | Self::MySql(url) => url,
+        };
+        let url = url.split('?').next().unwrap_or_default();
+        match (url.split_once("://"), url.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, place))) => write!(f, "{scheme}://{place}"),
+            _ => f.write_str(url),
+        }
+    }
+}
+
+// A URL may hold a password.
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Database({self})")
+    }
 }
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// The database file.
-    pub path: PathBuf,
-    /// The clock that stands for the database's.
+    /// The database.
+    pub database: Database,
+    /// The clock that stands for SQLite's, and for that of every database where a test moves it.
     pub clock: Clock,
-    /// Whether this process is the one that serves; only one may be.
+    /// Whether this process is the one that serves a file of SQLite; only one may be.
     pub exclusive: bool,
+    /// What is done about the schema of a database that is not a file.
+    pub schema: Schema,
+}
+
+/// What opening a store does about its schema; that of a file is always brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// Brings it up to date.
+    Make,
+    /// Refuses one that is not up to date.
+    Expect,
+    /// Takes it as it is.
+    Any,
 }
 
 /// A handle on the database; clones share it.
@@ -84,91 +158,98 @@ pub struct Store {
 }
 
 struct Inner {
-    // Closed before the writer: the last connection removes the log, and a reader cannot.
-    readers: Mutex<Vec<rusqlite::Connection>>,
-    writer: sqlite::Writer,
+    backend: Backend,
     options: StoreOptions,
-    // Held as long as the store: the operating system frees it when the process ends, however it ends.
-    _lock: Option<File>,
+}
+
+enum Backend {
+    Sqlite(sqlite::SqliteStore),
+    Postgres(network::PostgresStore),
+    MySql(network::MySqlStore),
+}
+
+/// Which line a transaction stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    First,
+    Later,
 }
 
 impl Store {
     /// Opens the database, creates what is missing and takes the lock of the serving process if asked to.
     pub async fn open(options: StoreOptions) -> Result<Self> {
-        let lock = options.exclusive.then(|| lock(&options.path)).transpose()?;
-        let writer = sqlite::Writer::start(&options)?;
-        let inner = Inner {
-            writer,
-            readers: Mutex::new(Vec::new()),
-            options,
-            _lock: lock,
+        let backend = match &options.database {
+            Database::Sqlite(path) => Backend::Sqlite(sqlite::SqliteStore::open(path, &options)?),
+            Database::Postgres(url) => {
+                Backend::Postgres(network::PostgresStore::open(url, &options).await?)
+            }
+            Database::MySql(url) => Backend::MySql(network::MySqlStore::open(url, &options).await?),
         };
         Ok(Self {
-            inner: Arc::new(inner),
+            inner: Arc::new(Inner { backend, options }),
         })
     }
 
     /// Runs a transaction that writes.
     pub async fn write<T: Transaction>(&self, transaction: T) -> Result<T::Output> {
-        self.inner
-            .writer
-            .run(transaction, sqlite::Turn::Later)
-            .await
+        self.run(transaction, Turn::Later).await
     }
 
     /// Runs a transaction that writes, before all others that wait.
     pub(crate) async fn write_first<T: Transaction>(&self, transaction: T) -> Result<T::Output> {
-        self.inner
-            .writer
-            .run(transaction, sqlite::Turn::First)
-            .await
+        self.run(transaction, Turn::First).await
     }
 
-    /// Runs a transaction that only reads, beside the writer.
+    async fn run<T: Transaction>(&self, transaction: T, turn: Turn) -> Result<T::Output> {
+        match &self.inner.backend {
+            Backend::Sqlite(store) => store.run(transaction, turn).await,
+            Backend::Postgres(store) => store.run(&transaction, turn).await,
+            Backend::MySql(store) => store.run(&transaction, turn).await,
+        }
+    }
+
+    /// Runs a transaction that only reads, beside those that write.
     pub async fn read<T: Transaction>(&self, transaction: T) -> Result<T::Output> {
-        let inner = self.inner.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let idle = inner
-                .readers
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .pop();
-            let mut db = match idle {
-                Some(db) => db,
-                None => {
-                    sqlite::open_reader(&inner.options).step("open the database for reading")?
-                }
-            };
-            let output = sqlite::run_read(&mut db, &inner.options.clock, transaction);
-            inner
-                .readers
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .push(db);
-            output
-        });
-        task.await.map_err(|_| Error::Closed)?
+        match &self.inner.backend {
+            Backend::Sqlite(store) => store.read(transaction).await,
+            Backend::Postgres(_) | Backend::MySql(_) => self.run(transaction, Turn::Later).await,
+        }
     }
 
-    /// Returns the database's file.
-    pub fn path(&self) -> &Path {
-        &self.inner.options.path
+    /// Returns the database.
+    pub fn database(&self) -> &Database {
+        &self.inner.options.database
+    }
+
+    /// Tells whether this process is the only one that works on the database.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.inner.backend, Backend::Sqlite(_))
     }
 }
 
-/// Takes the lock of the serving process.
-fn lock(path: &Path) -> Result<File> {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-serve.lock");
-    let problem = |what: String| Error::Conflict { problem: what };
-    let file =
-        File::create(&name).map_err(|error| problem(format!("{}: {error}", name.display())))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(problem(format!(
-            "{} is already served by another process; SQLite is for one node, more of them need PostgreSQL or MySQL",
-            path.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(problem(format!("{}: {error}", name.display()))),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn databases_are_read_and_shown_without_their_password() {
+        for (url, shown) in [
+            ("sqlite:a/b.db", "a/b.db"),
+            ("sqlite:///tmp/b.db", "/tmp/b.db"),
+            (
+                "postgres://me:fake@h:1/name?sslmode=require",
+                "postgres://h:1/name",
+            ),
+            ("postgresql://h/name", "postgresql://h/name"),
+            ("mysql://me:f@ke@h/name", "mysql://h/name"),
+            ("mariadb://h/name", "mariadb://h/name"),
+        ] {
+            let database = Database::parse(url).unwrap();
+            assert_eq!(database.to_string(), shown);
+            assert!(!format!("{database:?}").contains("fake"));
+        }
+        for url in ["", "sqlite:", "oracle://h", "sekali.db"] {
+            assert!(Database::parse(url).is_err(), "{url}");
+        }
     }
 }

@@ -24,6 +24,7 @@ mod apply;
 mod fail;
 mod gate;
 mod prepare;
+mod writes;
 
 use apply::{Apply, Done};
 use fail::Failed;
@@ -129,15 +130,22 @@ impl Worker {
     async fn apply(&self, batch: &Batch, range: Range<usize>) {
         let mut open = range;
         let mut step = self.step(&open);
+        let mut is_careful = false;
         while !open.is_empty() {
             if *self.stop.borrow() || !self.still_holds(batch, &open).await {
                 return self.give_back(batch, open).await;
             }
             let began = Instant::now();
-            let transaction = self.transaction(batch, step.clone());
+            let transaction = Apply {
+                is_careful,
+                ..self.transaction(batch, step.clone())
+            };
             match self.store.write(transaction).await {
+                // The same again, to see whose failure it is.
+                Err(Error::Together { .. }) if !is_careful => is_careful = true,
                 Ok(done) => {
                     open.start += done.len();
+                    is_careful &= open.start < step.end;
                     step = match open.start < step.end {
                         true => open.start..step.end,
                         false => self.step(&open),
@@ -183,6 +191,7 @@ impl Worker {
         Apply {
             events: batch.events.clone(),
             range,
+            is_careful: false,
             budget: self.limits.apply_budget,
             effect_timeout: self.limits.effect_timeout,
             gives_way_after: match is_last_try {

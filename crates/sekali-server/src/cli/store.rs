@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use sekali::Source;
 use sekali::store::CheckEffects;
+use sekali::{Database, Schema, Source};
 
 use super::{ConfigArgs, DONE, output};
 use crate::config::Config;
@@ -16,7 +16,7 @@ pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
     let sources = config.sources()?;
     let database = config.database()?;
     let trial = tempfile::tempdir().context("could not create a folder to try the database in")?;
-    let is_new = !database.exists();
+    let is_new = matches!(&database, Database::Sqlite(path) if !path.exists());
     let store = match is_new {
         true => {
             config.store.url = Some(format!(
@@ -25,7 +25,7 @@ pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
             ));
             run::make_store(&config, false).await?
         }
-        false => run::open_store(&config).await?,
+        false => run::open(database.clone(), false, Schema::Any).await?,
     };
     for source in sources.iter() {
         for check in CheckEffects::of(source) {
@@ -39,12 +39,11 @@ pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
             );
         }
     }
-    let state = if is_new {
-        "will be made"
-    } else {
-        "schema up to date"
+    let state = match is_new {
+        true => "will be made",
+        false => "reached",
     };
-    output::line(&format!("database {}: {state}", database.display()));
+    output::line(&format!("database {database}: {state}"));
     output::line("the configuration can be used");
     Ok(DONE)
 }
@@ -67,10 +66,7 @@ fn describe(source: &Source) {
 /// Brings the database up to date and runs the set-up statements.
 pub(crate) async fn migrate(config: Config) -> anyhow::Result<u8> {
     let store = run::make_store(&config, false).await?;
-    output::line(&format!(
-        "database {}: schema up to date",
-        store.path().display()
-    ));
+    output::line(&format!("database {}: schema up to date", store.database()));
     Ok(DONE)
 }
 

@@ -6,7 +6,7 @@ use super::{ColumnConfig, Failure};
 use crate::identify::Lookup;
 use crate::reason::Reason;
 use crate::source::{EventField, FieldRef};
-use crate::store::{Claimed, Value};
+use crate::store::{Claimed, Kind, Value};
 
 /// A value to write. Numbers that are no 64-bit integers stay text, digit by digit; lists and objects are JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Cell {
 impl Cell {
     pub(crate) fn as_value(&self) -> Value<'_> {
         match self {
-            Self::Null => Value::Null,
+            Self::Null => Value::Null(Kind::Text),
             Self::Int(value) => Value::Int(*value),
             Self::Text(text) => Value::Text(text),
         }

@@ -3,7 +3,7 @@
 use super::attempts::{Attempt, insert_attempts};
 use super::{Conn, Transaction, Value};
 use crate::error::{Error, Result, Step as _};
-use crate::event::EntityKey;
+use crate::event::{Delivery, EntityKey};
 use crate::reason::{Reason, Status};
 
 /// Gives events another try: those in the dead letter and those that wait for a retry.
@@ -35,7 +35,7 @@ impl Transaction for Redrive {
     type Output = usize;
     const STEP: &'static str = "redrive events";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<usize> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<usize> {
         let now = conn.now_ms().await.step(Self::STEP)?;
         let (mut armed, mut refused) = (0, None);
         for seq in &self.seqs {
@@ -139,7 +139,7 @@ impl Transaction for Erase {
     type Output = ();
     const STEP: &'static str = "erase an event";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let now = conn.now_ms().await.step(Self::STEP)?;
         let event_id = find(conn, self.seq).await?.event_id;
         if conn
@@ -189,7 +189,7 @@ impl Transaction for ResetEntity {
     type Output = ();
     const STEP: &'static str = "reset an entity";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let now = conn.now_ms().await.step(Self::STEP)?;
         let [source, scope, entity_type, entity_id] = super::entities::columns(&self.entity);
         let values = [
@@ -240,7 +240,7 @@ impl Transaction for AcceptVariant {
     type Output = i64;
     const STEP: &'static str = "accept a variant";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<i64> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<i64> {
         if conn
             .execute(ACCEPT, &[self.id.into()])
             .await
@@ -253,7 +253,7 @@ impl Transaction for AcceptVariant {
         }
         let name = self.event.event.event_id.clone();
         let receipts = super::Admit {
-            deliveries: [*self.event].into(),
+            deliveries: [Delivery::clone(&self.event)].into(),
         }
         .run(conn)
         .await?;

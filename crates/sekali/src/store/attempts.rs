@@ -1,6 +1,7 @@
 //! Attempt rows: one for every try at applying an event, with the decision of each effect.
 
-use super::{Conn, Value};
+use super::rows::{Insert, Known, Rows};
+use super::{Conn, Kind, Value};
 use crate::error::{Result, Step as _};
 use crate::reason::{Reason, Status};
 
@@ -25,13 +26,26 @@ pub(crate) struct Attempt {
     pub(crate) decisions: String,
 }
 
-const INSERT: &str = "insert into webhook_attempts (inbox_seq, attempt, started_at, duration_us, status, reason, message, \
-    decisions) values (?, ?, ?, ?, ?, ?, ?, ?)";
+static ATTEMPTS: Insert = Insert::new(
+    "webhook_attempts",
+    &[
+        ("inbox_seq", Kind::Int),
+        ("attempt", Kind::Int),
+        ("started_at", Kind::Int),
+        ("duration_us", Kind::Int),
+        ("status", Kind::Key),
+        ("reason", Kind::Key),
+        ("message", Kind::Text),
+        ("decisions", Kind::Text),
+    ],
+    Known::Fails,
+);
 
 /// Writes attempt rows.
 pub(crate) async fn insert_attempts(conn: &mut Conn<'_>, attempts: &[Attempt]) -> Result<()> {
+    let mut rows = Rows::with_capacity(8, attempts.len());
     for attempt in attempts {
-        let values: [Value<'_>; 8] = [
+        rows.push([
             attempt.seq.into(),
             attempt.attempt.into(),
             attempt.started_at.into(),
@@ -40,10 +54,10 @@ pub(crate) async fn insert_attempts(conn: &mut Conn<'_>, attempts: &[Attempt]) -
             attempt.reason.map(Reason::code).into(),
             attempt.message.as_deref().into(),
             Value::Text(&attempt.decisions),
-        ];
-        conn.execute(INSERT, &values)
-            .await
-            .step("record an attempt")?;
+        ]);
     }
-    Ok(())
+    conn.insert_all(&ATTEMPTS, &rows)
+        .await
+        .step("record attempts")
+        .map(drop)
 }

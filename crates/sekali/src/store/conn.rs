@@ -1,51 +1,32 @@
-//! One connection over the databases: the only file that names a driver.
+//! One connection over the databases: with its parts, the only file that names a driver.
 //!
-//! Statements are written with `?` and run through [`Conn`], so that each stands in the code once. The functions are
-//! `async` because a networked database waits; SQLite's part never does, and runs on the store's own thread.
+//! Statements are written with `?` and run through [`Conn`], so that each stands in the code once; those about many rows
+//! are described in [`super::rows`]. The functions are `async` because a networked database waits; SQLite's part never
+//! does, and runs on the store's own thread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use sqlx::{MySqlConnection, PgConnection};
 
 use super::guard::{Guard, Interruption};
+use super::rows::{Delete, Insert, Kind, Rows, Select, Update};
 use crate::clock::Clock;
 
-/// What the database said.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct DbError(#[from] rusqlite::Error);
+mod error;
+mod mysql;
+mod postgres;
+mod row;
 
-/// What a database error means for whoever ran the statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DbErrorKind {
-    /// The row itself is refused; trying again cannot help.
-    Constraint,
-    /// The statement was interrupted by the store's guard.
-    Interrupted,
-    /// Anything else: trying again may help.
-    Other,
-}
-
-impl DbError {
-    /// Tells what the error means.
-    pub fn kind(&self) -> DbErrorKind {
-        use rusqlite::ErrorCode as Code;
-        match self.0.sqlite_error_code() {
-            Some(Code::ConstraintViolation | Code::TypeMismatch | Code::TooBig) => {
-                DbErrorKind::Constraint
-            }
-            Some(Code::OperationInterrupted) => DbErrorKind::Interrupted,
-            _ => DbErrorKind::Other,
-        }
-    }
-}
+pub use error::{DbError, DbErrorKind};
+pub use row::Row;
 
 /// A value to bind.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
-    /// No value.
-    Null,
+    /// No value, where one of this kind could be.
+    Null(Kind),
     /// An integer.
     Int(i64),
     /// Text.
@@ -60,9 +41,21 @@ impl From<i64> for Value<'_> {
     }
 }
 
+impl From<Option<i64>> for Value<'_> {
+    fn from(value: Option<i64>) -> Self {
+        value.map_or(Self::Null(Kind::Int), Self::Int)
+    }
+}
+
 impl<'a> From<&'a str> for Value<'a> {
     fn from(value: &'a str) -> Self {
         Self::Text(value)
+    }
+}
+
+impl<'a> From<Option<&'a str>> for Value<'a> {
+    fn from(value: Option<&'a str>) -> Self {
+        value.map_or(Self::Null(Kind::Text), Self::Text)
     }
 }
 
@@ -72,61 +65,20 @@ impl<'a> From<&'a [u8]> for Value<'a> {
     }
 }
 
-impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Self::Null, Into::into)
+impl<'a> From<Option<&'a [u8]>> for Value<'a> {
+    fn from(value: Option<&'a [u8]>) -> Self {
+        value.map_or(Self::Null(Kind::Bytes), Self::Bytes)
     }
 }
 
 impl rusqlite::ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match *self {
-            Value::Null => ValueRef::Null,
+            Value::Null(_) => ValueRef::Null,
             Value::Int(value) => ValueRef::Integer(value),
             Value::Text(value) => ValueRef::Text(value.as_bytes()),
             Value::Bytes(value) => ValueRef::Blob(value),
         }))
-    }
-}
-
-/// One row of an answer.
-pub enum Row<'r> {
-    /// A row of SQLite.
-    Sqlite(&'r rusqlite::Row<'r>),
-}
-
-impl Row<'_> {
-    /// Returns an integer.
-    pub fn int(&self, index: usize) -> Result<i64, DbError> {
-        let Self::Sqlite(row) = self;
-        Ok(row.get(index)?)
-    }
-
-    /// Returns an integer or null.
-    pub fn opt_int(&self, index: usize) -> Result<Option<i64>, DbError> {
-        let Self::Sqlite(row) = self;
-        Ok(row.get(index)?)
-    }
-
-    /// Returns text.
-    pub fn text(&self, index: usize) -> Result<String, DbError> {
-        let Self::Sqlite(row) = self;
-        Ok(row.get(index)?)
-    }
-
-    /// Returns text or null.
-    pub fn opt_text(&self, index: usize) -> Result<Option<String>, DbError> {
-        let Self::Sqlite(row) = self;
-        Ok(row.get(index)?)
-    }
-
-    /// Returns bytes or null; a column that somebody filled with another type counts as null.
-    pub fn opt_bytes(&self, index: usize) -> Result<Option<Vec<u8>>, DbError> {
-        let Self::Sqlite(row) = self;
-        Ok(match row.get_ref(index)? {
-            ValueRef::Blob(bytes) => Some(bytes.to_vec()),
-            _ => None,
-        })
     }
 }
 
@@ -141,50 +93,99 @@ pub enum Conn<'c> {
         /// What interrupts a statement that runs too long.
         guard: &'c Arc<Guard>,
     },
+    /// PostgreSQL.
+    Postgres {
+        /// The connection.
+        db: &'c mut PgConnection,
+        /// The clock where a test moves it; the database's own otherwise.
+        clock: &'c Clock,
+        /// What the columns of the user's tables are.
+        types: &'c postgres::ColumnTypes,
+    },
+    /// MySQL or MariaDB.
+    MySql {
+        /// The connection.
+        db: &'c mut MySqlConnection,
+        /// The clock where a test moves it; the database's own otherwise.
+        clock: &'c Clock,
+        /// Until when a statement may run, where that is limited.
+        deadline: Option<Instant>,
+    },
 }
+
+pub(super) use postgres::ColumnTypes;
 
 impl Conn<'_> {
     /// Returns the database's time in milliseconds UTC; SQLite has no clock but the process's.
     pub async fn now_ms(&mut self) -> Result<i64, DbError> {
-        let Self::Sqlite { clock, .. } = self;
-        Ok(clock.now_ms())
+        let (clock, sql) = match self {
+            Self::Sqlite { clock, .. } => return Ok(clock.now_ms()),
+            Self::Postgres { clock, .. } => (
+                clock,
+                "select (extract(epoch from clock_timestamp()) * 1000)::bigint",
+            ),
+            Self::MySql { clock, .. } => (
+                clock,
+                "select cast(unix_timestamp(now(3)) * 1000 as signed)",
+            ),
+        };
+        if let Clock::Manual(_) = clock {
+            return Ok(clock.now_ms());
+        }
+        let now = self.fetch_one(sql, &[], |row| row.int(0)).await?;
+        now.ok_or(DbError::Gone)
+    }
+
+    /// Tells whether the database says which rows of an insert are new.
+    pub(crate) fn names_new_rows(&self) -> bool {
+        !matches!(self, Self::MySql { .. })
+    }
+
+    /// Tells whether a statement costs no round trip, and holds everybody else up instead.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self, Self::Sqlite { .. })
     }
 
     /// Runs a statement and returns how many rows it changed.
     pub async fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, DbError> {
-        let Self::Sqlite { db, .. } = self;
-        let changed = db
-            .prepare_cached(sql)?
-            .execute(rusqlite::params_from_iter(values))?;
-        Ok(changed as u64)
-    }
-
-    /// Inserts one row unless it conflicts, and returns the number it was given.
-    pub async fn insert(
-        &mut self,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<Option<i64>, DbError> {
-        let changed = self.execute(sql, values).await?;
-        let Self::Sqlite { db, .. } = self;
-        Ok((changed == 1).then(|| db.last_insert_rowid()))
+        match self {
+            Self::Sqlite { db, .. } => {
+                let changed = db
+                    .prepare_cached(sql)?
+                    .execute(rusqlite::params_from_iter(values))?;
+                Ok(changed as u64)
+            }
+            Self::Postgres { db, .. } => postgres::execute(db, sql, values).await,
+            Self::MySql { db, deadline, .. } => mysql::execute(db, *deadline, sql, values).await,
+        }
     }
 
     /// Runs a query and maps its rows.
-    pub async fn fetch<T>(
+    pub async fn fetch<T: Send>(
         &mut self,
         sql: &str,
         values: &[Value<'_>],
         mut map: impl FnMut(&Row<'_>) -> Result<T, DbError> + Send,
     ) -> Result<Vec<T>, DbError> {
-        let Self::Sqlite { db, .. } = self;
-        let mut statement = db.prepare_cached(sql)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(map(&Row::Sqlite(row))?);
+        match self {
+            Self::Sqlite { db, .. } => {
+                let mut statement = db.prepare_cached(sql)?;
+                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                let mut found = Vec::new();
+                while let Some(row) = rows.next()? {
+                    found.push(map(&Row::Sqlite(row))?);
+                }
+                Ok(found)
+            }
+            Self::Postgres { db, .. } => {
+                let rows = postgres::fetch(db, sql, values).await?;
+                rows.iter().map(|row| map(&Row::Postgres(row, 0))).collect()
+            }
+            Self::MySql { db, deadline, .. } => {
+                let rows = mysql::fetch(db, *deadline, sql, values).await?;
+                rows.iter().map(|row| map(&Row::MySql(row, 0))).collect()
+            }
         }
-        Ok(found)
     }
 
     /// Runs a query and maps its first row.
@@ -197,29 +198,200 @@ impl Conn<'_> {
         Ok(self.fetch(sql, values, map).await?.into_iter().next())
     }
 
+    /// Inserts rows and returns how many it inserted, or met where that is allowed.
+    pub(crate) async fn insert_all(
+        &mut self,
+        insert: &Insert,
+        rows: &Rows<'_>,
+    ) -> Result<u64, DbError> {
+        let texts = insert.texts();
+        match self {
+            _ if rows.is_empty() => Ok(0),
+            Self::Sqlite { db, .. } => for_each(db, &texts.sqlite, rows),
+            Self::Postgres { db, .. } => {
+                postgres::execute_all(db, &texts.postgres, insert.kinds(), rows).await
+            }
+            Self::MySql { db, deadline, .. } => {
+                mysql::execute_all(db, *deadline, &texts.mysql, rows).await
+            }
+        }
+    }
+
+    /// Inserts rows unless they are known, and returns for each the number it was given.
+    ///
+    /// The first `key` columns are what the rows are told apart by where the database names those that are new; where it
+    /// does not, the answer is none, and the caller has to look which rows are its own.
+    pub(crate) async fn insert_new(
+        &mut self,
+        insert: &Insert,
+        key: usize,
+        rows: &Rows<'_>,
+    ) -> Result<Option<Vec<Option<i64>>>, DbError> {
+        if rows.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        match self {
+            Self::Sqlite { db, .. } => {
+                let mut statement = db.prepare_cached(&insert.texts().sqlite)?;
+                let mut numbers = Vec::with_capacity(rows.len());
+                for row in rows.iter() {
+                    let changed = statement.execute(rusqlite::params_from_iter(row))?;
+                    numbers.push((changed == 1).then(|| db.last_insert_rowid()));
+                }
+                Ok(Some(numbers))
+            }
+            Self::Postgres { db, .. } => {
+                postgres::insert_new(db, insert, key, rows).await.map(Some)
+            }
+            Self::MySql { .. } => self.insert_all(insert, rows).await.map(|_| None),
+        }
+    }
+
+    /// Changes rows and returns how many matched.
+    pub(crate) async fn update_all(
+        &mut self,
+        update: &Update,
+        rows: &Rows<'_>,
+    ) -> Result<u64, DbError> {
+        let texts = update.texts();
+        match self {
+            _ if rows.is_empty() => Ok(0),
+            Self::Sqlite { db, .. } => for_each(db, &texts.sqlite, rows),
+            Self::Postgres { db, .. } => {
+                postgres::execute_all(db, &texts.postgres, update.kinds(), rows).await
+            }
+            Self::MySql { db, deadline, .. } => {
+                mysql::execute_all(db, *deadline, &texts.mysql, rows).await
+            }
+        }
+    }
+
+    /// Deletes rows and returns how many.
+    pub(crate) async fn delete_all(
+        &mut self,
+        delete: &Delete,
+        rows: &Rows<'_>,
+    ) -> Result<u64, DbError> {
+        let texts = delete.texts();
+        match self {
+            _ if rows.is_empty() => Ok(0),
+            Self::Sqlite { db, .. } => for_each(db, &texts.sqlite, rows),
+            Self::Postgres { db, .. } => {
+                postgres::execute_all(db, &texts.postgres, delete.kinds(), rows).await
+            }
+            Self::MySql { db, deadline, .. } => {
+                mysql::execute_all(db, *deadline, &texts.mysql, rows).await
+            }
+        }
+    }
+
+    /// Finds what matches each of the rows; `map` is also given the row's place.
+    pub(crate) async fn select_all<T: Send>(
+        &mut self,
+        select: &Select,
+        rows: &Rows<'_>,
+        mut map: impl FnMut(usize, &Row<'_>) -> Result<T, DbError> + Send,
+    ) -> Result<Vec<T>, DbError> {
+        let texts = select.texts();
+        let place = |number: i64| usize::try_from(number - 1).unwrap_or_default();
+        match self {
+            _ if rows.is_empty() => Ok(Vec::new()),
+            Self::Sqlite { db, .. } => {
+                let mut statement = db.prepare_cached(&texts.sqlite)?;
+                let mut found = Vec::with_capacity(rows.len());
+                for (index, row) in rows.iter().enumerate() {
+                    let mut answer = statement.query(rusqlite::params_from_iter(row))?;
+                    while let Some(row) = answer.next()? {
+                        found.push(map(index, &Row::Sqlite(row))?);
+                    }
+                }
+                Ok(found)
+            }
+            Self::Postgres { db, .. } => {
+                let answer = postgres::fetch_all(db, &texts.postgres, select.kinds(), rows).await?;
+                let found = answer.iter().map(|row| {
+                    let number = Row::Postgres(row, 0).int(0)?;
+                    map(place(number), &Row::Postgres(row, 1))
+                });
+                found.collect()
+            }
+            Self::MySql { db, deadline, .. } => {
+                let answer = mysql::fetch_all(db, *deadline, &texts.mysql, rows).await?;
+                let found = answer.iter().map(|row| {
+                    let number = Row::MySql(row, 0).int(0)?;
+                    map(place(number), &Row::MySql(row, 1))
+                });
+                found.collect()
+            }
+        }
+    }
+
     /// Runs statements that are not bound and give no rows.
     pub async fn script(&mut self, sql: &str) -> Result<(), DbError> {
-        let Self::Sqlite { db, .. } = self;
-        Ok(db.execute_batch(sql)?)
+        match self {
+            Self::Sqlite { db, .. } => Ok(db.execute_batch(sql)?),
+            Self::Postgres { db, .. } => postgres::script(db, sql).await,
+            Self::MySql { db, .. } => mysql::script(db, sql).await,
+        }
     }
 
     /// Checks a statement against the schema without running it.
     pub async fn check(&mut self, sql: &str) -> Result<(), DbError> {
-        let Self::Sqlite { db, .. } = self;
-        db.prepare(sql)?;
+        match self {
+            Self::Sqlite { db, .. } => {
+                db.prepare(sql)?;
+                Ok(())
+            }
+            Self::Postgres { db, .. } => postgres::check(db, sql).await,
+            Self::MySql { db, .. } => mysql::check(db, sql).await,
+        }
+    }
+
+    /// Has the statements that follow interrupted after `timeout`; on SQLite, where there is one writer, also after
+    /// `give_way_after` while deliveries wait.
+    pub async fn guard(
+        &mut self,
+        timeout: Duration,
+        give_way_after: Duration,
+    ) -> Result<(), DbError> {
+        let now = Instant::now();
+        match self {
+            Self::Sqlite { guard, .. } => guard.arm(now + timeout, now + give_way_after),
+            Self::Postgres { db, .. } => postgres::limit_statements(db, timeout).await?,
+            Self::MySql { deadline, .. } => *deadline = Some(now + timeout),
+        }
         Ok(())
     }
 
-    /// Has the statements that follow interrupted after `timeout`, and after `give_way_after` while deliveries wait.
-    pub fn guard(&mut self, timeout: Duration, give_way_after: Duration) {
-        let Self::Sqlite { guard, .. } = self;
-        let now = Instant::now();
-        guard.arm(now + timeout, now + give_way_after);
+    /// Lifts the guard.
+    pub async fn unguard(&mut self) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite { guard, .. } => {
+                guard.disarm();
+            }
+            Self::Postgres { db, .. } => {
+                postgres::limit_statements(db, Duration::ZERO).await?;
+            }
+            Self::MySql { deadline, .. } => *deadline = None,
+        }
+        Ok(())
     }
 
-    /// Lifts the guard, and tells what it interrupted, if anything.
-    pub fn unguard(&mut self) -> Option<Interruption> {
-        let Self::Sqlite { guard, .. } = self;
-        guard.disarm()
+    /// Tells what the guard interrupted, and lifts it where that needs no word with the database.
+    pub(crate) fn interruption(&mut self) -> Option<Interruption> {
+        match self {
+            Self::Sqlite { guard, .. } => guard.disarm(),
+            Self::Postgres { .. } | Self::MySql { .. } => None,
+        }
     }
+}
+
+/// Runs a statement for one row after the other, and returns how many rows it changed.
+fn for_each(db: &mut rusqlite::Connection, sql: &str, rows: &Rows<'_>) -> Result<u64, DbError> {
+    let mut statement = db.prepare_cached(sql)?;
+    let mut changed = 0;
+    for row in rows.iter() {
+        changed += statement.execute(rusqlite::params_from_iter(row))?;
+    }
+    Ok(changed as u64)
 }

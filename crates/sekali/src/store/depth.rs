@@ -29,7 +29,7 @@ impl Transaction for ReadDepth {
     type Output = Depth;
     const STEP: &'static str = "read the inbox's depth";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Depth> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Depth> {
         let pending = conn
             .fetch_one(PENDING, &[], |row| Ok((row.int(0)?, row.opt_int(1)?)))
             .await
@@ -57,7 +57,7 @@ impl Transaction for PendingSources {
     type Output = Vec<String>;
     const STEP: &'static str = "list the sources with pending events";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<String>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<String>> {
         conn.fetch(PENDING_SOURCES, &[], |row| row.text(0))
             .await
             .step(Self::STEP)
@@ -72,7 +72,7 @@ impl Transaction for Ping {
     type Output = ();
     const STEP: &'static str = "reach the database";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let answer = conn.fetch_one("select 1 from webhook_inbox limit 1", &[], |_| Ok(()));
         answer.await.step(Self::STEP).map(drop)
     }

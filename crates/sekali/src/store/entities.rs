@@ -1,8 +1,9 @@
 //! Entities: the position that the gate compares with, locked before it is read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Conn, Value};
+use super::rows::{Insert, Known, Rows, Select, Update};
+use super::{Conn, Kind, Value};
 use crate::error::{Result, Step as _};
 use crate::event::EntityKey;
 use crate::order::Position;
@@ -20,11 +21,27 @@ pub(crate) struct EntityState {
     pub(crate) has_moved: bool,
 }
 
-const INSERT_MISSING: &str = "insert into webhook_entities (source, scope, entity_type, entity_id, updated_at) \
-    values (?, ?, ?, ?, ?) on conflict do nothing";
+const KEY: &[Kind] = &[Kind::Key, Kind::Key, Kind::Key, Kind::Key];
 
-const READ: &str = "select version, occurred_at, type_rank, last_event_id, deleted, reset_at from webhook_entities \
-    where source = ? and scope = ? and entity_type = ? and entity_id = ?";
+static MISSING: Insert = Insert::new(
+    "webhook_entities",
+    &[
+        ("source", Kind::Key),
+        ("scope", Kind::Key),
+        ("entity_type", Kind::Key),
+        ("entity_id", Kind::Key),
+        ("updated_at", Kind::Int),
+    ],
+    Known::Stays,
+);
+
+static LOCK: Select = Select::new(
+    "version, occurred_at, type_rank, last_event_id, deleted, reset_at",
+    "webhook_entities",
+    "source = {0} and scope = {1} and entity_type = {2} and entity_id = {3}",
+    KEY,
+)
+.locking();
 
 /// Locks the rows of entities in the order of their keys and reads them; an entity without a row gets one first.
 ///
@@ -34,25 +51,31 @@ pub(crate) async fn lock_entities(
     keys: impl Iterator<Item = EntityKey>,
     now_ms: i64,
 ) -> Result<BTreeMap<EntityKey, EntityState>> {
-    let mut states: BTreeMap<EntityKey, EntityState> =
-        keys.map(|key| (key, EntityState::default())).collect();
-    for (key, state) in &mut states {
-        let [source, scope, entity_type, entity_id] = columns(key);
-        if let Some(known) = read_entity(conn, key).await? {
-            *state = known;
-            continue;
+    let mut keys: Vec<EntityKey> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut found = lock(conn, &keys).await?;
+    let is_missing = |index: &usize| !found.contains_key(index);
+    let missing: Vec<usize> = (0..keys.len()).filter(is_missing).collect();
+    if !missing.is_empty() {
+        let mut rows = Rows::with_capacity(5, missing.len());
+        for index in missing {
+            let [source, scope, entity_type, entity_id] = columns(&keys[index]);
+            rows.push([source, scope, entity_type, entity_id, now_ms.into()]);
         }
-        let values = [source, scope, entity_type, entity_id, now_ms.into()];
-        let inserted = conn.execute(INSERT_MISSING, &values).await;
-        inserted.step("create an entity")?;
-        *state = read_entity(conn, key).await?.unwrap_or_default();
+        let inserted = conn.insert_all(&MISSING, &rows).await;
+        inserted.step("create entities")?;
+        // All of them again: those that another worker made in the meantime are locked and read as it left them.
+        found = lock(conn, &keys).await?;
     }
-    Ok(states)
+    let mut state = |(index, key)| (key, found.remove(&index).unwrap_or_default());
+    Ok(keys.into_iter().enumerate().map(&mut state).collect())
 }
 
-async fn read_entity(conn: &mut Conn<'_>, key: &EntityKey) -> Result<Option<EntityState>> {
-    let columns = columns(key);
-    let state = conn.fetch_one(READ, &columns, |row| {
+async fn lock(conn: &mut Conn<'_>, keys: &[EntityKey]) -> Result<HashMap<usize, EntityState>> {
+    let mut rows = Rows::with_capacity(4, keys.len());
+    keys.iter().for_each(|key| rows.push(columns(key)));
+    let states = conn.select_all(&LOCK, &rows, |index, row| {
         let position = match row.opt_text(3)? {
             Some(event_id) => Some(Position {
                 version: row.opt_int(0)?,
@@ -62,45 +85,64 @@ async fn read_entity(conn: &mut Conn<'_>, key: &EntityKey) -> Result<Option<Enti
             }),
             None => None,
         };
-        Ok(EntityState {
+        let state = EntityState {
             position,
             is_deleted: row.int(4)? != 0,
             was_reset: row.opt_int(5)?.is_some(),
             has_moved: false,
-        })
+        };
+        Ok((index, state))
     });
-    state.await.step("lock an entity")
+    Ok(states.await.step("lock entities")?.into_iter().collect())
 }
 
-const SAVE: &str = "update webhook_entities set version = ?, occurred_at = ?, type_rank = ?, last_event_id = ?, \
-    deleted = ?, reset_at = null, updated_at = ? where source = ? and scope = ? and entity_type = ? and entity_id = ?";
+static SAVE: Update = Update::new(
+    "webhook_entities",
+    "version = {4}, occurred_at = {5}, type_rank = {6}, last_event_id = {7}, deleted = {8}, reset_at = null, \
+     updated_at = {9}",
+    "source = {0} and scope = {1} and entity_type = {2} and entity_id = {3}",
+    &[
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Int,
+        Kind::Int,
+        Kind::Int,
+        Kind::Key,
+        Kind::Int,
+        Kind::Int,
+    ],
+);
 
-/// Moves an entity to its new position.
-pub(crate) async fn save_entity(
+/// Moves the entities that have moved to their new positions.
+pub(crate) async fn save_entities(
     conn: &mut Conn<'_>,
-    key: &EntityKey,
-    state: &EntityState,
+    states: &BTreeMap<EntityKey, EntityState>,
     now_ms: i64,
 ) -> Result<()> {
-    let Some(position) = &state.position else {
-        return Ok(());
-    };
-    let [source, scope, entity_type, entity_id] = columns(key);
-    let values: [Value<'_>; 10] = [
-        position.version.into(),
-        position.occurred_at.into(),
-        position.rank.into(),
-        Value::Text(&position.event_id),
-        i64::from(state.is_deleted).into(),
-        now_ms.into(),
-        source,
-        scope,
-        entity_type,
-        entity_id,
-    ];
-    conn.execute(SAVE, &values)
+    let mut rows = Rows::with_capacity(10, states.len());
+    for (key, state) in states {
+        let (Some(position), true) = (&state.position, state.has_moved) else {
+            continue;
+        };
+        let [source, scope, entity_type, entity_id] = columns(key);
+        rows.push([
+            source,
+            scope,
+            entity_type,
+            entity_id,
+            position.version.into(),
+            position.occurred_at.into(),
+            position.rank.into(),
+            Value::Text(&position.event_id),
+            i64::from(state.is_deleted).into(),
+            now_ms.into(),
+        ]);
+    }
+    conn.update_all(&SAVE, &rows)
         .await
-        .step("move an entity")
+        .step("move entities")
         .map(drop)
 }
 

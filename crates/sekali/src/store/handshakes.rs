@@ -69,7 +69,7 @@ impl Transaction for NoteHandshake {
     type Output = ();
     const STEP: &'static str = "record a handshake";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let detail = self.detail.as_deref();
         let detail = detail.map(|text| &text[..text.floor_char_boundary(MAX_DETAIL_BYTES)]);
         let secret = self.secret.as_ref().map(Secret::reveal);
@@ -130,7 +130,7 @@ impl Transaction for ListHandshakes {
     type Output = Vec<HandshakeRow>;
     const STEP: &'static str = "list handshakes";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<HandshakeRow>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<HandshakeRow>> {
         let source = self.source.as_deref();
         let values = [source.into(), source.into(), self.limit.into()];
         let rows = conn.fetch(LIST, &values, |row| {

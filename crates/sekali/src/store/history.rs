@@ -124,7 +124,7 @@ impl Transaction for ListEvents {
     type Output = Vec<EventRow>;
     const STEP: &'static str = "list events";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<EventRow>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<EventRow>> {
         let filter = &self.filter;
         let mut sql = concat!("select ", event_columns!(), " where seq < ?").to_owned();
         let mut values: Vec<Value<'_>> = vec![filter.before_seq.unwrap_or(i64::MAX).into()];

@@ -5,12 +5,15 @@
 //! are written in the order of their keys, so that two nodes cannot block each other; of twins in one batch the one that
 //! arrived first is stored.
 
-use super::deliveries::insert_delivery;
-use super::positions::note_position;
+use std::collections::HashMap;
+
+use super::deliveries::insert_deliveries;
+use super::positions::note_positions;
+use super::rows::{Insert, Known as OnKnown, Rows, Select};
 use super::variants::keep_variant;
-use super::{Conn, Transaction, Value};
-use crate::error::{Result, Step as _};
-use crate::event::{Delivery, Entry, Fingerprint, NewEvent, Receipt};
+use super::{Conn, Kind, Transaction, Value};
+use crate::error::{Error, Result, Step as _};
+use crate::event::{Delivery, Entry, Fingerprint, Receipt};
 use crate::reason::{Outcome, Reason, Status};
 
 /// Admits a batch of deliveries in one transaction.
@@ -19,25 +22,65 @@ pub(crate) struct Admit {
     pub(crate) deliveries: std::sync::Arc<[Delivery]>,
 }
 
+/// What an event is known by.
+type Key<'d> = (&'d str, &'d str, &'d str);
+
 impl Transaction for Admit {
     type Output = Vec<Receipt>;
     const STEP: &'static str = "admit deliveries";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<Receipt>> {
-        let mut order: Vec<usize> = (0..self.deliveries.len()).collect();
-        order.sort_by_key(|index| key(&self.deliveries[*index]));
-        let mut receipts = vec![None; self.deliveries.len()];
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<Receipt>> {
+        // By the database's clock, since a node whose own is ahead would hold its events back.
+        let now = conn.now_ms().await.step(Self::STEP)?;
+        let all = &self.deliveries[..];
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by_key(|index| key(&all[*index]));
+        let mut firsts = order.clone();
+        firsts.retain(|index| all[*index].only_if_known.is_none());
+        firsts.dedup_by_key(|index| key(&all[*index]));
+        let events: Vec<&Delivery> = firsts.iter().map(|index| &all[*index]).collect();
+        let seqs = insert_events(conn, &events, now).await?;
+        let new: Vec<(i64, usize)> = seqs
+            .into_iter()
+            .zip(firsts)
+            .filter_map(|(seq, index)| Some((seq?, index)))
+            .collect();
+        let stored: Vec<(i64, &Delivery)> = new
+            .iter()
+            .map(|(seq, index)| (*seq, &all[*index]))
+            .collect();
+        insert_payloads(conn, &stored).await?;
+        note_settled(conn, &stored).await?;
+        let new: HashMap<Key<'_>, (i64, usize)> = new
+            .into_iter()
+            .map(|(seq, index)| (key(&all[index]), (seq, index)))
+            .collect();
+        let is_old = |index: &&usize| !new.contains_key(&key(&all[**index]));
+        let known = find_known(
+            conn,
+            order.iter().filter(is_old).map(|index| key(&all[*index])),
+        )
+        .await?;
+        let mut receipts = vec![None; all.len()];
         for index in order {
-            let delivery = &self.deliveries[index];
-            let receipt = admit(conn, delivery).await?;
-            insert_delivery(conn, delivery, &receipt).await?;
+            let delivery = &all[index];
+            let receipt = match new.get(&key(delivery)) {
+                Some((seq, first)) if *first == index => accepted(*seq, delivery),
+                // Of twins in one batch the second meets the first.
+                Some((seq, first)) => {
+                    meet(conn, delivery, Some(&Known::of(*seq, &all[*first]))).await?
+                }
+                None => meet(conn, delivery, known.get(&key(delivery))).await?,
+            };
             receipts[index] = Some(receipt);
         }
-        Ok(receipts.into_iter().flatten().collect())
+        let receipts: Vec<Receipt> = receipts.into_iter().flatten().collect();
+        insert_deliveries(conn, all.iter().zip(&receipts)).await?;
+        Ok(receipts)
     }
 }
 
-fn key(delivery: &Delivery) -> (&str, &str, &str) {
+fn key(delivery: &Delivery) -> Key<'_> {
     (
         &delivery.source.id,
         &delivery.event.scope,
@@ -45,39 +88,17 @@ fn key(delivery: &Delivery) -> (&str, &str, &str) {
     )
 }
 
-async fn admit(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Receipt> {
-    if let Some(reason) = delivery.only_if_known {
-        return admit_late_retry(conn, delivery, reason).await;
+fn accepted(seq: i64, delivery: &Delivery) -> Receipt {
+    let reason = match delivery.event.entry {
+        Entry::Settled(_, reason) => Some(reason),
+        Entry::HeldUntil(_) => Some(Reason::WaitingForTime),
+        Entry::Due => None,
+    };
+    Receipt {
+        outcome: Outcome::Accepted,
+        reason,
+        seq: Some(seq),
     }
-    if let Some(seq) = insert_event(conn, delivery).await? {
-        insert_payload(conn, seq, &delivery.event).await?;
-        if let (Entry::Settled(..), Some(entity)) = (delivery.event.entry, delivery.entity()) {
-            // No worker will look at it, and the versions behind it must not wait for it.
-            note_position(conn, &entity, delivery.event.position.version, seq).await?;
-        }
-        let reason = match delivery.event.entry {
-            Entry::Settled(_, reason) => Some(reason),
-            Entry::HeldUntil(_) => Some(Reason::WaitingForTime),
-            Entry::Due => None,
-        };
-        return Ok(Receipt {
-            outcome: Outcome::Accepted,
-            reason,
-            seq: Some(seq),
-        });
-    }
-    if let Some(known) = find_by_id(conn, delivery).await? {
-        return admit_known(conn, delivery, &known).await;
-    }
-    let seq = find_by_replay_key(conn, delivery).await?;
-    if let Some(seq) = seq {
-        keep_variant(conn, seq, delivery).await?;
-    }
-    Ok(Receipt {
-        outcome: Outcome::Replay,
-        reason: None,
-        seq,
-    })
 }
 
 /// What the inbox knows about an event id.
@@ -87,44 +108,66 @@ struct Known {
     fingerprint: Option<Vec<u8>>,
 }
 
-async fn admit_known(conn: &mut Conn<'_>, delivery: &Delivery, known: &Known) -> Result<Receipt> {
-    let seq = Some(known.seq);
-    if is_same_content(conn, delivery, known).await? {
-        return Ok(Receipt {
-            outcome: Outcome::Duplicate,
-            reason: None,
+impl Known {
+    fn of(seq: i64, delivery: &Delivery) -> Self {
+        let event = &delivery.event;
+        Self {
             seq,
-        });
+            payload_hash: Some(event.payload_hash.to_vec()),
+            fingerprint: Some(event.fingerprint.to_bytes().to_vec()),
+        }
     }
-    keep_variant(conn, known.seq, delivery).await?;
+}
+
+/// Says what becomes of a delivery that brought no new event.
+async fn meet(conn: &mut Conn<'_>, delivery: &Delivery, known: Option<&Known>) -> Result<Receipt> {
+    match (known, delivery.only_if_known) {
+        (known, Some(reason)) => Ok(late_retry(delivery, known, reason)),
+        (Some(known), None) => admit_known(conn, delivery, known).await,
+        (None, None) => admit_replay(conn, delivery).await,
+    }
+}
+
+async fn admit_known(conn: &mut Conn<'_>, delivery: &Delivery, known: &Known) -> Result<Receipt> {
+    let is_same = is_same_content(conn, delivery, known).await?;
+    if !is_same {
+        keep_variant(conn, known.seq, delivery).await?;
+    }
+    let outcome = match is_same {
+        true => Outcome::Duplicate,
+        false => Outcome::InconsistentDuplicate,
+    };
     Ok(Receipt {
-        outcome: Outcome::InconsistentDuplicate,
+        outcome,
         reason: None,
-        seq,
+        seq: Some(known.seq),
+    })
+}
+
+async fn admit_replay(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Receipt> {
+    // What was met a moment ago and is gone now was pruned: whoever sends again finds the place free.
+    let seq = find_by_replay_key(conn, delivery).await?;
+    let seq = seq.ok_or(Error::Busy { queue: "database" })?;
+    keep_variant(conn, seq, delivery).await?;
+    Ok(Receipt {
+        outcome: Outcome::Replay,
+        reason: None,
+        seq: Some(seq),
     })
 }
 
 /// Lets a delivery outside of the time window through only as the duplicate of what is known.
-async fn admit_late_retry(
-    conn: &mut Conn<'_>,
-    delivery: &Delivery,
-    reason: Reason,
-) -> Result<Receipt> {
-    let known = find_by_id(conn, delivery).await?;
+fn late_retry(delivery: &Delivery, known: Option<&Known>, reason: Reason) -> Receipt {
     let known = known
         .filter(|known| known.payload_hash.as_deref() == Some(&delivery.event.payload_hash[..]));
-    Ok(match known {
-        Some(known) => Receipt {
-            outcome: Outcome::Duplicate,
-            reason: Some(reason),
-            seq: Some(known.seq),
+    Receipt {
+        outcome: match known {
+            Some(_) => Outcome::Duplicate,
+            None => Outcome::Timestamp,
         },
-        None => Receipt {
-            outcome: Outcome::Timestamp,
-            reason: Some(reason),
-            seq: None,
-        },
-    })
+        reason: Some(reason),
+        seq: known.map(|known| known.seq),
+    }
 }
 
 async fn is_same_content(conn: &mut Conn<'_>, delivery: &Delivery, known: &Known) -> Result<bool> {
@@ -158,26 +201,92 @@ async fn is_same_content(conn: &mut Conn<'_>, delivery: &Delivery, known: &Known
         .matches_body(event.fingerprint, &body, hash))
 }
 
-const INSERT_EVENT: &str = "insert into webhook_inbox (source, scope, event_id, event_type, entity_type, entity_id, \
-    source_version, occurred_at, type_rank, source_url, content_hash, producer, delivered_at, payload_hash, fingerprint, \
-    replay_key, signature_valid, received_at, processing_status, status_reason, http_status, next_attempt_at, \
-    processed_at, traceparent) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
-    on conflict do nothing";
+static EVENTS: Insert = Insert::new(
+    "webhook_inbox",
+    &[
+        ("source", Kind::Key),
+        ("scope", Kind::Key),
+        ("event_id", Kind::Key),
+        ("event_type", Kind::Key),
+        ("entity_type", Kind::Key),
+        ("entity_id", Kind::Key),
+        ("source_version", Kind::Int),
+        ("occurred_at", Kind::Int),
+        ("type_rank", Kind::Int),
+        ("source_url", Kind::Text),
+        ("content_hash", Kind::Key),
+        ("producer", Kind::Key),
+        ("delivered_at", Kind::Key),
+        ("payload_hash", Kind::Bytes),
+        ("fingerprint", Kind::Bytes),
+        ("replay_key", Kind::Bytes),
+        ("signature_valid", Kind::Int),
+        ("received_at", Kind::Int),
+        ("processing_status", Kind::Key),
+        ("status_reason", Kind::Key),
+        ("http_status", Kind::Int),
+        ("next_attempt_at", Kind::Int),
+        ("processed_at", Kind::Int),
+        ("traceparent", Kind::Key),
+        ("lease_token", Kind::Key),
+    ],
+    OnKnown::Stays,
+)
+.returning("seq, source, scope, event_id");
 
-async fn insert_event(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Option<i64>> {
+/// Inserts events and returns the number of each that is new.
+async fn insert_events(
+    conn: &mut Conn<'_>,
+    deliveries: &[&Delivery],
+    now_ms: i64,
+) -> Result<Vec<Option<i64>>> {
+    const STEP: &str = "store events";
+    // Where the database does not say which rows are new, they are known by a mark; a claim replaces it.
+    let mark = (!conn.names_new_rows()).then(|| format!("new-{:032x}", fastrand::u128(..)));
+    let mark = mark.as_deref();
+    let fingerprints: Vec<_> = deliveries
+        .iter()
+        .map(|delivery| delivery.event.fingerprint.to_bytes())
+        .collect();
+    let mut rows = Rows::with_capacity(25, deliveries.len());
+    for (delivery, fingerprint) in deliveries.iter().zip(&fingerprints) {
+        rows.push(event_row(delivery, fingerprint, mark, now_ms));
+    }
+    if let Some(seqs) = conn.insert_new(&EVENTS, 3, &rows).await.step(STEP)? {
+        return Ok(seqs);
+    }
+    let mut keys = Rows::with_capacity(4, deliveries.len());
+    for delivery in deliveries {
+        let (source, scope, event_id) = key(delivery);
+        keys.push([source.into(), scope.into(), event_id.into(), mark.into()]);
+    }
+    let found = conn.select_all(&MARKED, &keys, |index, row| Ok((index, row.int(0)?)));
+    let mut seqs = vec![None; deliveries.len()];
+    for (index, seq) in found.await.step(STEP)? {
+        seqs[index] = Some(seq);
+    }
+    Ok(seqs)
+}
+
+fn event_row<'r>(
+    delivery: &'r Delivery,
+    fingerprint: &'r [u8],
+    mark: Option<&'r str>,
+    now_ms: i64,
+) -> [Value<'r>; 25] {
     let (event, received_at) = (&delivery.event, delivery.received_at);
     let (status, reason, due_at, done_at) = match event.entry {
-        Entry::Due => (Status::Received, None, Some(received_at), None),
+        Entry::Due => (Status::Received, None, Some(now_ms), None),
         Entry::HeldUntil(at) => (
             Status::Received,
             Some(Reason::WaitingForTime),
             Some(at),
             None,
         ),
-        Entry::Settled(status, reason) => (status, Some(reason), None, Some(received_at)),
+        Entry::Settled(status, reason) => (status, Some(reason), None, Some(now_ms)),
     };
     let provenance = &event.provenance;
-    let values: [Value<'_>; 24] = [
+    [
         Value::Text(&delivery.source.id),
         Value::Text(&event.scope),
         Value::Text(&event.event_id),
@@ -192,7 +301,7 @@ async fn insert_event(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Option
         provenance.producer.as_deref().into(),
         provenance.delivered_at.as_deref().into(),
         Value::Bytes(&event.payload_hash),
-        Value::Bytes(&event.fingerprint.to_bytes()),
+        Value::Bytes(fingerprint),
         event.replay_key.as_ref().map(|key| &key[..]).into(),
         event.signature_valid.map(i64::from).into(),
         received_at.into(),
@@ -202,39 +311,84 @@ async fn insert_event(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Option
         due_at.into(),
         done_at.into(),
         event.traceparent.as_deref().into(),
-    ];
-    conn.insert(INSERT_EVENT, &values)
-        .await
-        .step("store an event")
+        mark.into(),
+    ]
 }
 
-const INSERT_PAYLOAD: &str = "insert into webhook_payloads (seq, headers, body) values (?, ?, ?)";
+static MARKED: Select = Select::new(
+    "seq",
+    "webhook_inbox",
+    "source = {0} and scope = {1} and event_id = {2} and lease_token = {3}",
+    &[Kind::Key, Kind::Key, Kind::Key, Kind::Key],
+);
 
-async fn insert_payload(conn: &mut Conn<'_>, seq: i64, event: &NewEvent) -> Result<()> {
-    let values = [
-        seq.into(),
-        Value::Text(&event.headers),
-        Value::Bytes(&event.body),
-    ];
-    conn.execute(INSERT_PAYLOAD, &values)
+static PAYLOADS: Insert = Insert::new(
+    "webhook_payloads",
+    &[
+        ("seq", Kind::Int),
+        ("headers", Kind::Text),
+        ("body", Kind::Bytes),
+    ],
+    OnKnown::Fails,
+);
+
+async fn insert_payloads(conn: &mut Conn<'_>, stored: &[(i64, &Delivery)]) -> Result<()> {
+    let mut rows = Rows::with_capacity(3, stored.len());
+    for (seq, delivery) in stored {
+        let event = &delivery.event;
+        let (headers, body) = (Value::Text(&event.headers), Value::Bytes(&event.body));
+        rows.push([(*seq).into(), headers, body]);
+    }
+    conn.insert_all(&PAYLOADS, &rows)
         .await
-        .step("store a payload")
+        .step("store payloads")
         .map(drop)
 }
 
-const FIND_BY_ID: &str = "select seq, payload_hash, fingerprint from webhook_inbox where source = ? and scope = ? and event_id = ?";
+/// Notes the positions of events that no worker will look at: the versions behind them must not wait for them.
+async fn note_settled(conn: &mut Conn<'_>, stored: &[(i64, &Delivery)]) -> Result<()> {
+    let settled = stored.iter().filter_map(|(seq, delivery)| {
+        let is_settled = matches!(delivery.event.entry, Entry::Settled(..));
+        let entity = delivery.entity().filter(|_| is_settled)?;
+        Some((entity, delivery.event.position.version, *seq))
+    });
+    let settled: Vec<_> = settled.collect();
+    let positions = settled.iter();
+    note_positions(
+        conn,
+        positions.map(|(key, version, seq)| (key, *version, *seq)),
+    )
+    .await
+}
 
-async fn find_by_id(conn: &mut Conn<'_>, delivery: &Delivery) -> Result<Option<Known>> {
-    let (source, scope, event_id) = key(delivery);
-    let values = [source.into(), scope.into(), event_id.into()];
-    let known = conn.fetch_one(FIND_BY_ID, &values, |row| {
-        Ok(Known {
+static BY_ID: Select = Select::new(
+    "seq, payload_hash, fingerprint",
+    "webhook_inbox",
+    "source = {0} and scope = {1} and event_id = {2}",
+    &[Kind::Key, Kind::Key, Kind::Key],
+);
+
+/// Finds the events that deliveries without a new one are about.
+async fn find_known<'d>(
+    conn: &mut Conn<'_>,
+    keys: impl Iterator<Item = Key<'d>>,
+) -> Result<HashMap<Key<'d>, Known>> {
+    let mut keys: Vec<Key<'d>> = keys.collect();
+    keys.dedup();
+    let mut rows = Rows::with_capacity(3, keys.len());
+    for (source, scope, event_id) in &keys {
+        rows.push([(*source).into(), (*scope).into(), (*event_id).into()]);
+    }
+    let found = conn.select_all(&BY_ID, &rows, |index, row| {
+        let known = Known {
             seq: row.int(0)?,
             payload_hash: row.opt_bytes(1)?,
             fingerprint: row.opt_bytes(2)?,
-        })
+        };
+        Ok((keys[index], known))
     });
-    known.await.step("find an event by its id")
+    let found = found.await.step("find events by their ids")?;
+    Ok(found.into_iter().collect())
 }
 
 const FIND_BY_REPLAY_KEY: &str =

@@ -3,29 +3,43 @@
 //! An event is noted when a worker first looks at it, or at admission where no worker will. That is what conflicts, gaps
 //! and the history of an entity are found by; what an event's position is stands in the inbox and is never changed.
 
+use std::collections::HashSet;
+
 use super::entities::columns;
-use super::{Claimed, Conn, Value};
+use super::rows::{Insert, Known, Rows, Select};
+use super::{Claimed, Conn, Kind, Value};
 use crate::error::{Result, Step as _};
 use crate::event::EntityKey;
 
 /// Stands for an event without a version; versions start at 0.
 const NO_VERSION: i64 = -1;
 
-const NOTE: &str = "insert into webhook_positions (source, scope, entity_type, entity_id, source_version, seq) \
-    values (?, ?, ?, ?, ?, ?) on conflict do nothing";
+static NOTE: Insert = Insert::new(
+    "webhook_positions",
+    &[
+        ("source", Kind::Key),
+        ("scope", Kind::Key),
+        ("entity_type", Kind::Key),
+        ("entity_id", Kind::Key),
+        ("source_version", Kind::Int),
+        ("seq", Kind::Int),
+    ],
+    Known::Stays,
+);
 
-/// Notes that an event is about an entity.
-pub(crate) async fn note_position(
+/// Notes which entities events are about: entity, version and number of each.
+pub(crate) async fn note_positions<'k>(
     conn: &mut Conn<'_>,
-    key: &EntityKey,
-    version: Option<i64>,
-    seq: i64,
+    events: impl Iterator<Item = (&'k EntityKey, Option<i64>, i64)>,
 ) -> Result<()> {
-    let [source, scope, entity_type, entity_id] = columns(key);
-    let version = version.unwrap_or(NO_VERSION).into();
-    let values = [source, scope, entity_type, entity_id, version, seq.into()];
-    let noted = conn.execute(NOTE, &values).await;
-    noted.step("note a position").map(drop)
+    let mut rows = Rows::with_capacity(6, events.size_hint().0);
+    for (key, version, seq) in events {
+        let [source, scope, entity_type, entity_id] = columns(key);
+        let version = version.unwrap_or(NO_VERSION).into();
+        rows.push([source, scope, entity_type, entity_id, version, seq.into()]);
+    }
+    let noted = conn.insert_all(&NOTE, &rows).await;
+    noted.step("note positions").map(drop)
 }
 
 /// Starts a query over the events of an entity, `i`, by their positions, `p`.
@@ -41,27 +55,51 @@ macro_rules! of_entity {
     };
 }
 
-const CONFLICTING: &str = of_entity!(
+static CONFLICTING: Select = Select::new(
     "i.seq",
-    "and p.source_version = ? and p.seq <> ? and case when i.content_hash is not null and ? is not null \
-     then i.content_hash <> ? else i.fingerprint <> ? end limit 1"
-);
+    "webhook_positions p join webhook_inbox i on i.seq = p.seq",
+    "p.source = {0} and p.scope = {1} and p.entity_type = {2} and p.entity_id = {3} and p.source_version = {4} \
+     and p.seq <> {5} and case when i.content_hash is not null and {6} is not null then i.content_hash <> {6} \
+     else i.fingerprint <> {7} end",
+    &[
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Int,
+        Kind::Int,
+        Kind::Key,
+        Kind::Bytes,
+    ],
+)
+.first();
 
-/// Finds another event that claims the same version of an entity with other content.
-pub(crate) async fn conflicting_seq(
+/// Finds which of these events claim a version of their entity that a noted event claims with other content.
+pub(crate) async fn conflicting(
     conn: &mut Conn<'_>,
-    key: &EntityKey,
-    event: &Claimed,
-) -> Result<Option<i64>> {
-    let Some(version) = event.position.version else {
-        return Ok(None);
-    };
-    let content_hash: Value<'_> = event.content_hash.as_deref().into();
-    let mut values = columns(key).to_vec();
-    values.extend([version.into(), event.seq.into(), content_hash, content_hash]);
-    values.push(Value::Bytes(&event.fingerprint));
-    let found = conn.fetch_one(CONFLICTING, &values, |row| row.int(0)).await;
-    found.step("look for a conflicting version")
+    events: &[(&EntityKey, &Claimed)],
+) -> Result<HashSet<i64>> {
+    let versioned: Vec<_> = events
+        .iter()
+        .filter_map(|(key, event)| Some((*key, *event, event.position.version?)))
+        .collect();
+    let mut rows = Rows::with_capacity(8, versioned.len());
+    for (key, event, version) in &versioned {
+        let [source, scope, entity_type, entity_id] = columns(key);
+        rows.push([
+            source,
+            scope,
+            entity_type,
+            entity_id,
+            (*version).into(),
+            event.seq.into(),
+            event.content_hash.as_deref().into(),
+            Value::Bytes(&event.fingerprint),
+        ]);
+    }
+    let seqs = conn.select_all(&CONFLICTING, &rows, |index, _| Ok(versioned[index].1.seq));
+    let seqs = seqs.await.step("look for conflicting versions")?;
+    Ok(seqs.into_iter().collect())
 }
 
 const PASSED: &str = of_entity!(

@@ -3,7 +3,8 @@
 //! Keys outlive payloads by far: an event whose payload was pruned is still known. Pending events are never touched, and
 //! neither are entities and their tombstones.
 
-use super::{Conn, Transaction, Value};
+use super::rows::{Delete, Rows, Select};
+use super::{Conn, Kind, Transaction, Value};
 use crate::error::{Result, Step as _};
 
 /// How long things are kept, in milliseconds; `None` keeps them for ever.
@@ -106,19 +107,38 @@ const DELIVERIES: &str =
 const ATTEMPTS: &str =
     "select id, started_at, 1 from webhook_attempts where id > ? order by id limit ?";
 
-const DELETE_PAYLOAD: &str = "delete from webhook_payloads where seq = ?";
+static DELETE_PAYLOAD: Delete = Delete::new("webhook_payloads", "seq = {0}", NUMBER);
 
-const DELETE_VARIANTS: &str = "delete from webhook_variants where inbox_seq = ?";
+static DELETE_VARIANTS: Delete = Delete::new("webhook_variants", "inbox_seq = {0}", NUMBER);
 
-const DELETE_POSITION: &str = "delete from webhook_positions where \
-    (entity_id, entity_type, source, scope, source_version, seq) = (select entity_id, entity_type, source, scope, \
-    coalesce(source_version, -1), seq from webhook_inbox where seq = ?)";
+/// Finds the positions of events that go.
+static POSITIONS: Select = Select::new(
+    "entity_id, entity_type, source, scope, coalesce(source_version, -1), seq",
+    "webhook_inbox",
+    "seq = {0}",
+    NUMBER,
+);
 
-const DELETE_KEY: &str = "delete from webhook_inbox where seq = ?";
+static DELETE_POSITIONS: Delete = Delete::new(
+    "webhook_positions",
+    "entity_id = {0} and entity_type = {1} and source = {2} and scope = {3} and source_version = {4} and seq = {5}",
+    &[
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Int,
+        Kind::Int,
+    ],
+);
 
-const DELETE_DELIVERY: &str = "delete from webhook_deliveries where id = ?";
+static DELETE_KEY: Delete = Delete::new("webhook_inbox", "seq = {0}", NUMBER);
 
-const DELETE_ATTEMPT: &str = "delete from webhook_attempts where id = ?";
+static DELETE_DELIVERY: Delete = Delete::new("webhook_deliveries", "id = {0}", NUMBER);
+
+static DELETE_ATTEMPT: Delete = Delete::new("webhook_attempts", "id = {0}", NUMBER);
+
+const NUMBER: &[Kind] = &[Kind::Int];
 
 const DELETE_COUNTS: &str = "delete from webhook_rejections where minute < ?";
 
@@ -131,7 +151,7 @@ impl Transaction for Prune {
     type Output = (Pruned, Cursor);
     const STEP: &'static str = "prune";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<(Pruned, Cursor)> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<(Pruned, Cursor)> {
         let now = conn.now_ms().await.step(Self::STEP)?;
         let before = |keep: Option<i64>| keep.map(|keep| now.saturating_sub(keep));
         let (retention, from) = (self.retention, self.from);
@@ -146,20 +166,20 @@ impl Transaction for Prune {
             .old(conn, PAYLOADS, from.payloads.zip(payloads))
             .await?;
         next.payloads = end;
-        pruned.payloads = delete(conn, DELETE_PAYLOAD, &old).await?;
-        pruned.variants = delete(conn, DELETE_VARIANTS, &old).await?;
+        pruned.payloads = delete(conn, &DELETE_PAYLOAD, &old).await?;
+        pruned.variants = delete(conn, &DELETE_VARIANTS, &old).await?;
         let (old, end) = self.old(conn, KEYS, from.keys.zip(keys)).await?;
         next.keys = end;
-        delete(conn, DELETE_POSITION, &old).await?;
-        pruned.keys = delete(conn, DELETE_KEY, &old).await?;
+        delete_positions(conn, &old).await?;
+        pruned.keys = delete(conn, &DELETE_KEY, &old).await?;
         let (old, end) = self
             .old(conn, DELIVERIES, from.deliveries.zip(audit))
             .await?;
         next.deliveries = end;
-        pruned.deliveries = delete(conn, DELETE_DELIVERY, &old).await?;
+        pruned.deliveries = delete(conn, &DELETE_DELIVERY, &old).await?;
         let (old, end) = self.old(conn, ATTEMPTS, from.attempts.zip(audit)).await?;
         next.attempts = end;
-        pruned.attempts = delete(conn, DELETE_ATTEMPT, &old).await?;
+        pruned.attempts = delete(conn, &DELETE_ATTEMPT, &old).await?;
         if let Some(before) = audit {
             let counts = conn
                 .execute(DELETE_COUNTS, &[(before / 60_000).into()])
@@ -203,13 +223,29 @@ impl Prune {
     }
 }
 
-async fn delete(conn: &mut Conn<'_>, sql: &'static str, numbers: &[i64]) -> Result<u64> {
-    let mut deleted = 0;
-    for number in numbers {
-        deleted += conn
-            .execute(sql, &[(*number).into()])
-            .await
-            .step(Prune::STEP)?;
+async fn delete(conn: &mut Conn<'_>, delete: &Delete, numbers: &[i64]) -> Result<u64> {
+    let rows: Rows<'_> = numbers.iter().copied().collect();
+    conn.delete_all(delete, &rows).await.step(Prune::STEP)
+}
+
+async fn delete_positions(conn: &mut Conn<'_>, numbers: &[i64]) -> Result<()> {
+    let rows: Rows<'_> = numbers.iter().copied().collect();
+    let found = conn.select_all(&POSITIONS, &rows, |_, row| {
+        let key = [row.text(0)?, row.text(1)?, row.text(2)?, row.text(3)?];
+        Ok((key, row.int(4)?, row.int(5)?))
+    });
+    let found = found.await.step(Prune::STEP)?;
+    let mut rows = Rows::with_capacity(6, found.len());
+    for ([entity_id, entity_type, source, scope], version, seq) in &found {
+        rows.push([
+            Value::Text(entity_id),
+            Value::Text(entity_type),
+            Value::Text(source),
+            Value::Text(scope),
+            (*version).into(),
+            (*seq).into(),
+        ]);
     }
-    Ok(deleted)
+    let deleted = conn.delete_all(&DELETE_POSITIONS, &rows).await;
+    deleted.step(Prune::STEP).map(drop)
 }

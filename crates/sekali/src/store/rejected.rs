@@ -43,7 +43,7 @@ impl Transaction for KeepRejected {
     type Output = ();
     const STEP: &'static str = "keep a rejected request";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let source = Value::Text(&self.source);
         let values = [
             source,
@@ -125,7 +125,7 @@ impl Transaction for ListRejected {
     type Output = Vec<RejectedRow>;
     const STEP: &'static str = "list rejected requests";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<RejectedRow>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<RejectedRow>> {
         const LIST: &str = columns!(
             "null from webhook_rejected_requests where (? is null or source = ?) order by id desc limit ?"
         );
@@ -146,7 +146,7 @@ impl Transaction for FindRejected {
     type Output = Option<RejectedRow>;
     const STEP: &'static str = "find a rejected request";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Option<RejectedRow>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Option<RejectedRow>> {
         const FIND: &str = columns!("body from webhook_rejected_requests where id = ?");
         conn.fetch_one(FIND, &[self.id.into()], read)
             .await

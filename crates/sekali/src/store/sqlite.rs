@@ -4,7 +4,9 @@
 //! other line has its turn, so that a flood of deliveries does not keep the worker from applying them.
 
 use std::collections::VecDeque;
+use std::fs::{File, TryLockError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -15,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::conn::{Conn, DbError};
 use super::guard::Guard;
-use super::{StoreOptions, Transaction};
+use super::{StoreOptions, Transaction, Turn};
 use crate::clock::Clock;
 use crate::error::{Error, Result, Step as _};
 
@@ -36,15 +38,74 @@ const CACHE_KIB: i64 = -64_000;
 
 type Job = Box<dyn FnOnce(&mut Conn<'_>) + Send>;
 
-/// Which line a transaction stands in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    First,
-    Later,
+/// The writer, and the connections of readers.
+pub(super) struct SqliteStore {
+    // Closed before the writer: the last connection removes the log, and a reader cannot.
+    readers: Arc<Mutex<Vec<Connection>>>,
+    writer: Writer,
+    path: PathBuf,
+    clock: Clock,
+    // Held as long as the store: the operating system frees it when the process ends, however it ends.
+    _lock: Option<File>,
+}
+
+impl SqliteStore {
+    pub(super) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let lock = options.exclusive.then(|| lock(path)).transpose()?;
+        Ok(Self {
+            writer: Writer::start(path, options)?,
+            readers: Arc::default(),
+            path: path.to_owned(),
+            clock: options.clock.clone(),
+            _lock: lock,
+        })
+    }
+
+    pub(super) async fn run<T: Transaction>(
+        &self,
+        transaction: T,
+        turn: Turn,
+    ) -> Result<T::Output> {
+        self.writer.run(transaction, turn).await
+    }
+
+    /// Runs a transaction that only reads, beside the writer.
+    pub(super) async fn read<T: Transaction>(&self, transaction: T) -> Result<T::Output> {
+        let (readers, path, clock) = (self.readers.clone(), self.path.clone(), self.clock.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let all = || readers.lock().unwrap_or_else(PoisonError::into_inner);
+            let idle = all().pop();
+            let mut db = match idle {
+                Some(db) => db,
+                None => open_reader(&path).step("open the database for reading")?,
+            };
+            let output = run_read(&mut db, &clock, &transaction);
+            all().push(db);
+            output
+        });
+        task.await.map_err(|_| Error::Closed)?
+    }
+}
+
+/// Takes the lock of the serving process.
+fn lock(path: &Path) -> Result<File> {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-serve.lock");
+    let problem = |what: String| Error::Conflict { problem: what };
+    let file =
+        File::create(&name).map_err(|error| problem(format!("{}: {error}", name.display())))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(problem(format!(
+            "{} is already served by another process; SQLite is for one node, more of them need PostgreSQL or MySQL",
+            path.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(problem(format!("{}: {error}", name.display()))),
+    }
 }
 
 /// The thread that owns the writing connection.
-pub(super) struct Writer {
+struct Writer {
     lines: Arc<Lines>,
     checkpoints: Arc<Progress>,
     threads: Vec<std::thread::JoinHandle<()>>,
@@ -66,8 +127,8 @@ struct LinesState {
 }
 
 impl Writer {
-    pub(super) fn start(options: &StoreOptions) -> Result<Self> {
-        let mut db = open_writer(options).step("open the database")?;
+    fn start(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let mut db = open_writer(path).step("open the database")?;
         migrate(&mut db)?;
         let lines = Arc::new(Lines::default());
         let guard = lines.guard.clone();
@@ -84,7 +145,7 @@ impl Writer {
             db.pragma_update(None, "wal_autocheckpoint", 0)
                 .map_err(DbError::from)
                 .step("set up the database")?;
-            threads.push(checkpoint::start(options, &checkpoints).map_err(no_thread)?);
+            threads.push(checkpoint::start(path, &checkpoints).map_err(no_thread)?);
         }
         let (shared, options, progress) = (lines.clone(), options.clone(), checkpoints.clone());
         let writer = std::thread::Builder::new().name("sekali-sqlite".into());
@@ -97,15 +158,11 @@ impl Writer {
         })
     }
 
-    pub(super) async fn run<T: Transaction>(
-        &self,
-        transaction: T,
-        turn: Turn,
-    ) -> Result<T::Output> {
+    async fn run<T: Transaction>(&self, transaction: T, turn: Turn) -> Result<T::Output> {
         let (answer, waiting) = oneshot::channel();
         let job: Job = Box::new(move |conn| {
             // A caller that went away does not undo what was committed.
-            let _ = answer.send(transact(conn, transaction));
+            let _ = answer.send(transact(conn, &transaction));
         });
         self.lines.push(job, turn)?;
         waiting.await.map_err(|_| Error::Closed)?
@@ -201,14 +258,14 @@ fn serve(db: &mut Connection, lines: &Lines, progress: &Progress, options: &Stor
 }
 
 /// Runs one transaction: what it did is committed as a whole, or not at all.
-fn transact<T: Transaction>(conn: &mut Conn<'_>, transaction: T) -> Result<T::Output> {
-    let Conn::Sqlite { db, .. } = conn;
-    db.execute_batch("begin immediate")
+fn transact<T: Transaction>(conn: &mut Conn<'_>, transaction: &T) -> Result<T::Output> {
+    writer(conn)
+        .execute_batch("begin immediate")
         .map_err(DbError::from)
         .step(T::STEP)?;
     let output = ready(transaction.run(conn));
-    conn.unguard();
-    let Conn::Sqlite { db, .. } = conn;
+    conn.interruption();
+    let db = writer(conn);
     let finished = match output {
         Ok(output) => db
             .execute_batch("commit")
@@ -224,11 +281,20 @@ fn transact<T: Transaction>(conn: &mut Conn<'_>, transaction: T) -> Result<T::Ou
     finished
 }
 
+fn writer<'c>(conn: &'c mut Conn<'_>) -> &'c mut Connection {
+    match conn {
+        Conn::Sqlite { db, .. } => db,
+        Conn::Postgres { .. } | Conn::MySql { .. } => {
+            unreachable!("SQLite's thread is handed SQLite's connection")
+        }
+    }
+}
+
 /// Runs a transaction that only reads, on a reader's connection.
-pub(super) fn run_read<T: Transaction>(
+fn run_read<T: Transaction>(
     db: &mut Connection,
     clock: &Clock,
-    transaction: T,
+    transaction: &T,
 ) -> Result<T::Output> {
     db.execute_batch("begin")
         .map_err(DbError::from)
@@ -253,8 +319,8 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn open_writer(options: &StoreOptions) -> Result<Connection, DbError> {
-    let db = Connection::open(&options.path)?;
+fn open_writer(path: &Path) -> Result<Connection, DbError> {
+    let db = Connection::open(path)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     db.set_prepared_statement_cache_capacity(128);
     db.pragma_update(None, "journal_mode", "wal")?;
@@ -266,11 +332,11 @@ fn open_writer(options: &StoreOptions) -> Result<Connection, DbError> {
 }
 
 /// Opens a connection that cannot write.
-pub(super) fn open_reader(options: &StoreOptions) -> Result<Connection, DbError> {
+fn open_reader(path: &Path) -> Result<Connection, DbError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    let db = Connection::open_with_flags(&options.path, flags)?;
+    let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     Ok(db)
 }

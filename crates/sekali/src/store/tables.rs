@@ -1,12 +1,19 @@
-//! The user's own tables: the statements of `upsert` and `delete` effects, made once from their configuration.
+//! The user's own tables: the statements of `upsert` and `delete` effects, made from their configuration.
 //!
 //! A version column carries a guard in the write itself: a row that stands higher than the event is not touched. That
 //! cannot happen behind the gate unless somebody else writes the table, and is then an error of its own.
+//!
+//! SQLite and MySQL write row by row. PostgreSQL writes all rows at once; values come as text and are cast to the types
+//! of their columns, without the length of those, so that a text that is too long is refused and not cut.
 
 use super::{Conn, DbError, Transaction, Value};
 use crate::effect::Effect;
 use crate::error::{Error, Result, Step as _};
 use crate::source::Source;
+
+mod mysql;
+mod postgres;
+mod sqlite;
 
 /// What a statement does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,136 +22,139 @@ pub(crate) enum WriteKind {
     Delete,
 }
 
-/// A statement on one row of a user's table.
+/// Whether a write touched its rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// It did, or there was nothing to delete.
+    Done,
+    /// A row stood higher than its event.
+    MetGuard,
+}
+
+/// A write to a user's table.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     kind: WriteKind,
-    guarded: String,
-    unguarded: String,
-    exists: String,
-    keys: usize,
-    has_guard: bool,
+    columns: Columns,
+    sqlite: sqlite::Texts,
+    mysql: mysql::Texts,
 }
 
 /// The columns of a user's table that an effect writes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Columns<'a> {
-    pub(crate) table: &'a str,
-    pub(crate) keys: &'a [&'a str],
-    /// Other columns; the version column is among them.
-    pub(crate) others: &'a [&'a str],
-    pub(crate) version: Option<&'a str>,
+#[derive(Clone, Debug)]
+pub(crate) struct Columns {
+    pub(crate) table: String,
+    pub(crate) keys: Vec<String>,
+    /// Other columns; the version column is among them, and the last.
+    pub(crate) others: Vec<String>,
+    pub(crate) version: Option<String>,
 }
 
 impl Write {
-    /// Makes the statement; names are quoted, values are bound.
-    pub(crate) fn new(kind: WriteKind, columns: Columns<'_>) -> Self {
-        let build = |version| match kind {
-            WriteKind::Upsert => upsert(columns, version),
-            WriteKind::Delete => delete(columns, version),
-        };
-        let (table, keys) = (quoted(columns.table), matching(columns.keys));
+    /// Makes the statements; names are quoted, values are bound.
+    pub(crate) fn new(kind: WriteKind, columns: Columns) -> Self {
         Self {
+            sqlite: sqlite::Texts::new(kind, &columns),
+            mysql: mysql::Texts::new(kind, &columns),
             kind,
-            guarded: build(columns.version),
-            unguarded: build(None),
-            exists: format!("select 1 from {table} where {keys}"),
-            keys: columns.keys.len(),
-            has_guard: columns.version.is_some(),
+            columns,
         }
     }
 
-    /// Runs the statement and tells whether the guard let it through.
+    /// Writes rows, no two of them with one key, and tells whether a guard was met.
     ///
-    /// The values are those of the keys, then of the other columns (upsert) or of the version (delete).
+    /// The values of a row are those of the keys, then of the other columns (upsert) or of the version (delete).
     pub(crate) async fn run(
         &self,
         conn: &mut Conn<'_>,
-        values: &[Value<'_>],
+        rows: &[Vec<Value<'_>>],
         guarded: bool,
-    ) -> Result<bool, DbError> {
-        let uses_guard = guarded && self.has_guard;
-        let sql = if uses_guard {
-            &self.guarded
-        } else {
-            &self.unguarded
-        };
-        let bound = match self.kind {
-            WriteKind::Delete if !uses_guard => &values[..self.keys],
-            _ => values,
-        };
-        let changed = conn.execute(sql, bound).await?;
-        if changed > 0 || !uses_guard {
-            return Ok(true);
+    ) -> Result<Ran, DbError> {
+        let uses_guard = guarded && self.columns.version.is_some();
+        if let Conn::Postgres { db, types, .. } = conn {
+            let write = postgres::Statement::new(self, uses_guard);
+            let ran = write.run(db, types, rows).await;
+            if ran.is_err() {
+                // A table may have been changed since its types were read.
+                types.forget();
+            }
+            return ran;
         }
-        // An upsert that touched nothing met the guard; a delete may also have found no row.
+        for row in rows {
+            let ran = match conn {
+                Conn::MySql { .. } => self.mysql.run(self, conn, row, uses_guard).await?,
+                _ => self.sqlite.run(self, conn, row, uses_guard).await?,
+            };
+            if ran == Ran::MetGuard {
+                return Ok(ran);
+            }
+        }
+        Ok(Ran::Done)
+    }
+
+    /// Returns the values that a statement binds.
+    fn bound<'r, 'v>(&self, row: &'r [Value<'v>], uses_guard: bool) -> &'r [Value<'v>] {
         match self.kind {
-            WriteKind::Upsert => Ok(false),
-            WriteKind::Delete => Ok(conn
-                .fetch_one(&self.exists, &values[..self.keys], |_| Ok(()))
-                .await?
-                .is_none()),
+            WriteKind::Delete if !uses_guard => self.key_of(row),
+            _ => row,
         }
     }
-}
 
-fn upsert(columns: Columns<'_>, version: Option<&str>) -> String {
-    let names: Vec<&str> = columns.keys.iter().chain(columns.others).copied().collect();
-    let marks = vec!["?"; names.len()].join(", ");
-    let list = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| quoted(name))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let table = quoted(columns.table);
-    let head = format!(
-        "insert into {table} ({}) values ({marks}) on conflict ({})",
-        list(&names),
-        list(columns.keys)
-    );
-    if columns.others.is_empty() {
-        return format!("{head} do nothing");
+    /// Returns the table.
+    pub(crate) fn table(&self) -> &str {
+        &self.columns.table
     }
-    let set = |name: &&str| format!("{0} = excluded.{0}", quoted(name));
-    let sets = columns
-        .others
-        .iter()
-        .map(set)
-        .collect::<Vec<_>>()
-        .join(", ");
-    match version.map(quoted) {
-        Some(version) => format!(
-            "{head} do update set {sets} where ({table}.{version} > excluded.{version}) is not true"
-        ),
-        None => format!("{head} do update set {sets}"),
-    }
-}
 
-fn delete(columns: Columns<'_>, version: Option<&str>) -> String {
-    let (table, keys) = (quoted(columns.table), matching(columns.keys));
-    match version.map(quoted) {
-        Some(version) => {
-            format!("delete from {table} where {keys} and ({version} > ?) is not true")
+    /// Returns the values of a row's key.
+    pub(crate) fn key_of<'r, 'v>(&self, row: &'r [Value<'v>]) -> &'r [Value<'v>] {
+        &row[..self.columns.keys.len()]
+    }
+
+    async fn check(&self, conn: &mut Conn<'_>) -> Result<(), DbError> {
+        match conn {
+            Conn::Sqlite { .. } => {
+                for sql in self.sqlite.all() {
+                    conn.check(sql).await?;
+                }
+            }
+            Conn::MySql { .. } => {
+                for sql in self.mysql.all() {
+                    conn.check(sql).await?;
+                }
+            }
+            Conn::Postgres { db, types, .. } => {
+                for uses_guard in [true, false] {
+                    let write = postgres::Statement::new(self, uses_guard);
+                    write.check(db, types).await?;
+                }
+            }
         }
-        None => format!("delete from {table} where {keys}"),
+        Ok(())
     }
-}
-
-fn matching(keys: &[&str]) -> String {
-    keys.iter()
-        .map(|key| format!("{} = ?", quoted(key)))
-        .collect::<Vec<_>>()
-        .join(" and ")
 }
 
 /// Quotes a name that was checked to hold only letters, digits, `_` and one dot.
-fn quoted(name: &str) -> String {
-    name.split('.')
-        .map(|part| format!("\"{part}\""))
-        .collect::<Vec<_>>()
-        .join(".")
+fn quoted(name: &str, quote: char) -> String {
+    let parts: Vec<String> = name
+        .split('.')
+        .map(|part| format!("{quote}{part}{quote}"))
+        .collect();
+    parts.join(".")
+}
+
+/// Writes names behind one another.
+fn list(names: &[String], quote: char) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name, quote)).collect();
+    names.join(", ")
+}
+
+/// Writes `name = ?` for each name, joined.
+fn equal(names: &[String], quote: char, joint: &str) -> String {
+    let pairs: Vec<String> = names
+        .iter()
+        .map(|name| format!("{} = ?", quoted(name, quote)))
+        .collect();
+    pairs.join(joint)
 }
 
 /// Checks the statements of one effect against the schema.
@@ -168,17 +178,11 @@ impl Transaction for CheckEffects {
     type Output = ();
     const STEP: &'static str = "check an effect";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
-        for sql in [&self.write.guarded, &self.write.unguarded] {
-            let checked = conn.check(sql).await;
-            checked.map_err(|error| {
-                Error::config(
-                    &self.field,
-                    format!("the database refuses the statement: {error}"),
-                )
-            })?;
-        }
-        Ok(())
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
+        self.write.check(conn).await.map_err(|error| {
+            let problem = format!("the database refuses the statement: {error}");
+            Error::config(&self.field, problem)
+        })
     }
 }
 
@@ -192,7 +196,7 @@ impl Transaction for Setup {
     type Output = ();
     const STEP: &'static str = "run the set-up statements";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         conn.script(&self.sql).await.step(Self::STEP)
     }
 }

@@ -5,8 +5,9 @@
 //! over changes nothing and its transaction rolls back.
 
 use super::attempts::{Attempt, insert_attempts};
-use super::positions::{note_position, wake_followers};
-use super::{Conn, Transaction, Value};
+use super::positions::{note_positions, wake_followers};
+use super::rows::{Rows, Select, Update};
+use super::{Conn, Kind, Transaction, Value};
 use crate::error::{Error, Result, Step as _};
 use crate::event::EntityKey;
 use crate::order::Position;
@@ -59,39 +60,62 @@ pub(crate) struct Claim {
     pub(crate) token: String,
 }
 
-const DUE: &str = "select i.seq, source, scope, event_id, event_type, entity_type, entity_id, source_version, occurred_at, \
+const DUE: &str = "select seq, source, scope, event_id, event_type, entity_type, entity_id, source_version, occurred_at, \
     type_rank, content_hash, fingerprint, payload_hash, received_at, attempts, processing_status, status_reason, \
-    bypass_equal, p.headers, p.body from webhook_inbox i left join webhook_payloads p on p.seq = i.seq \
+    bypass_equal, (select length(p.body) from webhook_payloads p where p.seq = webhook_inbox.seq) from webhook_inbox \
     where processing_status in ('received', 'failed', 'processing') and next_attempt_at <= ? \
-    order by next_attempt_at, i.seq limit ?";
+    order by next_attempt_at, seq limit ?";
 
-const TAKE: &str = "update webhook_inbox set processing_status = 'processing', attempts = attempts + 1, lease_until = ?, \
-    next_attempt_at = ?, lease_token = ? where seq = ?";
+static PAYLOADS: Select = Select::new(
+    "headers, body",
+    "webhook_payloads",
+    "seq = {0}",
+    &[Kind::Int],
+);
+
+static TAKE: Update = Update::new(
+    "webhook_inbox",
+    "processing_status = 'processing', attempts = attempts + 1, lease_until = {1}, next_attempt_at = {1}, \
+     lease_token = {2}",
+    "seq = {0}",
+    &[Kind::Int, Kind::Int, Kind::Key],
+);
 
 impl Transaction for Claim {
     type Output = Vec<Claimed>;
     const STEP: &'static str = "claim events";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<Claimed>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<Claimed>> {
         let now = conn.now_ms().await.step(Self::STEP)?;
         let limit = i64::try_from(self.max_len).unwrap_or(i64::MAX);
         let token = &self.token;
-        let mut due = conn
-            .fetch(DUE, &[now.into(), limit.into()], |row| claimed(row, token))
+        // What another worker is claiming right now is passed over instead of waited for.
+        let due = match conn.is_local() {
+            true => DUE.to_owned(),
+            false => format!("{DUE} for update skip locked"),
+        };
+        let due = conn
+            .fetch(&due, &[now.into(), limit.into()], |row| claimed(row, token))
             .await
             .step(Self::STEP)?;
         let len = self.fitting(&due);
-        due.truncate(len);
-        let until = now.saturating_add(self.lease_ms);
-        for event in &due {
-            let values = [
-                until.into(),
-                until.into(),
-                Value::Text(&self.token),
-                event.seq.into(),
-            ];
-            conn.execute(TAKE, &values).await.step(Self::STEP)?;
+        let mut due: Vec<Claimed> = due.into_iter().take(len).map(|(event, _)| event).collect();
+        let numbers: Rows<'_> = due.iter().map(|event| event.seq).collect();
+        let payloads = conn.select_all(&PAYLOADS, &numbers, |index, row| {
+            // Headers that somebody filled with another type: the payload cannot be read, and only this event fails.
+            let headers = row.opt_text(0).ok().flatten();
+            let body = row.opt_bytes(1)?.filter(|_| headers.is_some());
+            Ok((index, headers.unwrap_or_default(), body))
+        });
+        for (index, headers, body) in payloads.await.step(Self::STEP)? {
+            (due[index].headers, due[index].body) = (headers, body);
         }
+        let until = now.saturating_add(self.lease_ms);
+        let mut rows = Rows::with_capacity(3, due.len());
+        for event in &due {
+            rows.push([event.seq.into(), until.into(), Value::Text(&self.token)]);
+        }
+        conn.update_all(&TAKE, &rows).await.step(Self::STEP)?;
         Ok(due)
     }
 }
@@ -99,27 +123,26 @@ impl Transaction for Claim {
 impl Claim {
     /// Returns how many of the due events are taken: within the limit on bytes, and one whose worker died alone. It may
     /// be what killed that worker, and must not use up the attempts of others if it does so again.
-    fn fitting(&self, due: &[Claimed]) -> usize {
+    fn fitting(&self, due: &[(Claimed, usize)]) -> usize {
         let mut bytes = 0;
-        let fits = due.iter().take_while(|event| {
-            bytes += event.body.as_ref().map_or(0, Vec::len);
+        let fits = due.iter().take_while(|(event, len)| {
+            bytes += len;
             bytes <= self.max_bytes && !event.was_taken_over
         });
         fits.count().max(1).min(due.len())
     }
 }
 
-fn claimed(row: &super::Row<'_>, token: &str) -> Result<Claimed, super::DbError> {
+/// Reads a due event, and how many bytes its body has.
+fn claimed(row: &super::Row<'_>, token: &str) -> Result<(Claimed, usize), super::DbError> {
     let position = Position {
         version: row.opt_int(7)?,
         occurred_at: row.opt_int(8)?,
         rank: row.int(9)?,
         event_id: row.text(3)?,
     };
-    // Headers that somebody filled with another type: the payload cannot be read, and only this event fails.
-    let headers = row.opt_text(18).ok().flatten();
-    let body = row.opt_bytes(19)?.filter(|_| headers.is_some());
-    Ok(Claimed {
+    let len = row.opt_int(18)?.unwrap_or(0);
+    let event = Claimed {
         seq: row.int(0)?,
         source: row.text(1)?,
         scope: row.text(2)?,
@@ -136,9 +159,10 @@ fn claimed(row: &super::Row<'_>, token: &str) -> Result<Claimed, super::DbError>
         waited_for: row.opt_text(16)?.as_deref().and_then(Reason::from_code),
         bypasses_equal_version: row.int(17)? != 0,
         token: token.to_owned(),
-        headers: headers.unwrap_or_default(),
-        body,
-    })
+        headers: String::new(),
+        body: None,
+    };
+    Ok((event, usize::try_from(len).unwrap_or(0)))
 }
 
 /// Where an event goes at the end of an attempt.
@@ -155,42 +179,60 @@ pub(crate) struct Settlement {
     pub(crate) gives_attempt_back: bool,
 }
 
-const SETTLE: &str = "update webhook_inbox set processing_status = ?, status_reason = ?, error_message = ?, \
-    processed_at = ?, next_attempt_at = ?, attempts = attempts - ?, lease_until = null, lease_token = null \
-    where seq = ? and lease_token = ? and processing_status = 'processing'";
+static SETTLE: Update = Update::new(
+    "webhook_inbox",
+    "processing_status = {2}, status_reason = {3}, error_message = {4}, processed_at = {5}, next_attempt_at = {6}, \
+     attempts = attempts - {7}, lease_until = null, lease_token = null",
+    "seq = {0} and lease_token = {1} and processing_status = 'processing'",
+    &[
+        Kind::Int,
+        Kind::Key,
+        Kind::Key,
+        Kind::Key,
+        Kind::Text,
+        Kind::Int,
+        Kind::Int,
+        Kind::Int,
+    ],
+);
 
-/// Writes where an event goes; fails where its lease was taken over, so that the whole transaction rolls back.
-pub(crate) async fn settle(
+/// Writes where events go; fails where a lease was taken over, so that the whole transaction rolls back.
+pub(crate) async fn settle<'s>(
     conn: &mut Conn<'_>,
-    settlement: &Settlement,
+    settlements: impl Iterator<Item = &'s Settlement>,
     now_ms: i64,
 ) -> Result<()> {
-    let done_at = (!settlement.status.is_pending()).then_some(now_ms);
-    let values: [Value<'_>; 8] = [
-        Value::Text(settlement.status.code()),
-        settlement.reason.map(Reason::code).into(),
-        settlement.message.as_deref().into(),
-        done_at.into(),
-        settlement.next_attempt_at.into(),
-        i64::from(settlement.gives_attempt_back).into(),
-        settlement.seq.into(),
-        Value::Text(&settlement.token),
-    ];
-    let changed = conn
-        .execute(SETTLE, &values)
-        .await
-        .step("settle an event")?;
-    if changed != 1 {
-        return Err(Error::LostLease {
-            seq: settlement.seq,
-        });
+    let mut rows = Rows::with_capacity(8, settlements.size_hint().0);
+    let mut first = None;
+    for settlement in settlements {
+        first = first.or(Some(settlement.seq));
+        let done_at = (!settlement.status.is_pending()).then_some(now_ms);
+        rows.push([
+            settlement.seq.into(),
+            Value::Text(&settlement.token),
+            Value::Text(settlement.status.code()),
+            settlement.reason.map(Reason::code).into(),
+            settlement.message.as_deref().into(),
+            done_at.into(),
+            settlement.next_attempt_at.into(),
+            i64::from(settlement.gives_attempt_back).into(),
+        ]);
     }
-    Ok(())
+    let settled = conn.update_all(&SETTLE, &rows).await;
+    let settled = settled.step("settle events")?;
+    match first {
+        Some(seq) if u64::try_from(rows.len()).ok() != Some(settled) => {
+            Err(Error::LostLease { seq })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Records that an attempt failed; nothing is changed where the lease was taken over.
 pub(crate) struct Fail {
     pub(crate) settlement: Settlement,
+    /// After how long it is tried again, by the database's clock.
+    pub(crate) next_attempt_in_ms: Option<i64>,
     pub(crate) attempt: Attempt,
     pub(crate) entity: Option<EntityKey>,
     pub(crate) version: Option<i64>,
@@ -200,15 +242,22 @@ impl Transaction for Fail {
     type Output = ();
     const STEP: &'static str = "record a failed attempt";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let now = conn.now_ms().await.step(Self::STEP)?;
-        settle(conn, &self.settlement, now).await?;
+        let settlement = Settlement {
+            next_attempt_at: self
+                .next_attempt_in_ms
+                .map(|delay| now.saturating_add(delay)),
+            ..self.settlement.clone()
+        };
+        settle(conn, std::iter::once(&settlement), now).await?;
         insert_attempts(conn, std::slice::from_ref(&self.attempt)).await?;
         let Some(entity) = &self.entity else {
             return Ok(());
         };
         // An event that is given up before it comes to the gate is noted here.
-        note_position(conn, entity, self.version, self.settlement.seq).await?;
+        let position = (entity, self.version, self.settlement.seq);
+        note_positions(conn, std::iter::once(position)).await?;
         match self.settlement.status.is_pending() {
             true => Ok(()),
             false => wake_followers(conn, entity, self.version, now).await,
@@ -221,20 +270,26 @@ pub(crate) struct GiveBack {
     pub(crate) leases: Vec<(i64, String)>,
 }
 
-const GIVE_BACK: &str = "update webhook_inbox set processing_status = 'received', next_attempt_at = ?, \
-    attempts = attempts - 1, lease_until = null, lease_token = null where seq = ? and lease_token = ?";
+static GIVE_BACK: Update = Update::new(
+    "webhook_inbox",
+    "processing_status = 'received', next_attempt_at = {2}, attempts = attempts - 1, lease_until = null, \
+     lease_token = null",
+    "seq = {0} and lease_token = {1} and processing_status = 'processing'",
+    &[Kind::Int, Kind::Key, Kind::Int],
+);
 
 impl Transaction for GiveBack {
     type Output = ();
     const STEP: &'static str = "give leases back";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<()> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let now = conn.now_ms().await.step(Self::STEP)?;
+        let mut rows = Rows::with_capacity(3, self.leases.len());
         for (seq, token) in &self.leases {
-            let values = [now.into(), (*seq).into(), Value::Text(token)];
-            conn.execute(GIVE_BACK, &values).await.step(Self::STEP)?;
+            rows.push([(*seq).into(), Value::Text(token), now.into()]);
         }
-        Ok(())
+        let given = conn.update_all(&GIVE_BACK, &rows).await;
+        given.step(Self::STEP).map(drop)
     }
 }
 
@@ -251,7 +306,7 @@ impl Transaction for Renew {
     type Output = Vec<i64>;
     const STEP: &'static str = "renew leases";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<i64>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<i64>> {
         let until = conn
             .now_ms()
             .await

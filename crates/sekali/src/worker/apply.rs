@@ -1,9 +1,12 @@
 //! The apply transaction: effects, entity positions, attempt rows and inbox marks of a batch commit together.
 //!
 //! The entities' rows are locked first, in the order of their keys. Each event is then held against its entity as the
-//! events before it in the batch left it. An effect that fails takes the whole transaction with it; the worker runs the
+//! events before it in the batch left it. Where a statement is a round trip, the writes of events that have nothing to do
+//! with each other go to the database together; if one of them fails, the transaction is rolled back and run again with
+//! each event's writes alone. An effect that fails alone takes the whole transaction with it, and the worker runs the
 //! events again so that only the failing one fails.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,21 +15,24 @@ use serde::Serialize;
 
 use super::gate::{Gate, Verdict, gate};
 use super::prepare::Prepared;
-use crate::effect::{Effect, EffectKind, Failure, Plan};
-use crate::error::{Error, Result, Step as _};
+use super::writes::Writes;
+use crate::effect::{EffectKind, Failure, Plan};
+use crate::error::{Result, Step as _};
 use crate::event::EntityKey;
 use crate::order::{EffectOrder, Standing};
 use crate::reason::{Reason, Status};
 use crate::store::{
-    Attempt, Conn, DbErrorKind, EntityState, Interruption, Settlement, Transaction,
-    insert_attempts, lock_entities, save_entity, settle, wake_followers,
+    Attempt, Claimed, Conn, EntityState, Settlement, Transaction, conflicting, insert_attempts,
+    lock_entities, note_positions, save_entities, settle, wake_followers,
 };
 
 /// Applies a range of prepared events.
 pub(super) struct Apply {
     pub(super) events: Arc<[Prepared]>,
     pub(super) range: Range<usize>,
-    /// After how long the transaction takes no further event.
+    /// Whether the writes of each event go alone, so that a failure is its own.
+    pub(super) is_careful: bool,
+    /// After how long the transaction takes no further event, where it holds everybody else up.
     pub(super) budget: Duration,
     /// After how long the statements of one event are interrupted.
     pub(super) effect_timeout: Duration,
@@ -59,68 +65,133 @@ impl Transaction for Apply {
     type Output = Vec<Done>;
     const STEP: &'static str = "apply events";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Vec<Done>> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<Done>> {
         let started = Instant::now();
         let now = conn.now_ms().await.step(Self::STEP)?;
         let events = &self.events[self.range.clone()];
-        let keys = events.iter().filter_map(|prepared| prepared.event.entity());
-        let mut states = lock_entities(conn, keys, now).await?;
-        let (mut done, mut attempts) = (
-            Vec::with_capacity(events.len()),
-            Vec::with_capacity(events.len()),
-        );
+        let keys: Vec<Option<EntityKey>> = events
+            .iter()
+            .map(|prepared| prepared.event.entity())
+            .collect();
+        let mut states = lock_entities(conn, keys.iter().flatten().cloned(), now).await?;
+        let mut batch = Batch::begin(self, conn, (events, &keys), now).await?;
         for (index, prepared) in events.iter().enumerate() {
-            if index > 0 && started.elapsed() >= self.budget {
+            if conn.is_local() && index > 0 && started.elapsed() >= self.budget {
                 break;
             }
-            let began = Instant::now();
-            let key = prepared.event.entity();
-            let state = key.as_ref().and_then(|key| states.get_mut(key));
-            let one = self.apply(conn, prepared, key.as_ref().zip(state), now);
-            let (settlement, verdict, decisions) = one.await.map_err(|error| at(index, error))?;
-            settle(conn, &settlement, now).await?;
-            attempts.extend(attempt_rows(prepared, &settlement, decisions, (now, began)));
-            if let (Some(key), true) = (
-                &key,
-                prepared.source.ordering.contiguous && !settlement.status.is_pending(),
-            ) {
-                wake_followers(conn, key, prepared.event.position.version, now).await?;
-            }
-            done.push(Done {
-                index: self.range.start + index,
-                has_version_conflict: verdict.is_some_and(|verdict| verdict.has_version_conflict),
-                is_version_regressed: verdict.is_some_and(|verdict| verdict.is_version_regressed),
-                settlement,
-            });
+            let entity = keys[index].as_ref();
+            let entity = entity.and_then(|key| Some((key, states.get_mut(key)?)));
+            batch.take(conn, (index, prepared), entity).await?;
         }
-        for (key, state) in states.iter().filter(|(_, state)| state.has_moved) {
-            save_entity(conn, key, state, now).await?;
-        }
-        insert_attempts(conn, &attempts).await?;
-        Ok(done)
+        batch.settle(conn).await?;
+        save_entities(conn, &states, now).await?;
+        insert_attempts(conn, &batch.attempts).await?;
+        let done = batch.done.into_iter();
+        Ok(done
+            .map(|done| Done {
+                index: self.range.start + done.index,
+                ..done
+            })
+            .collect())
     }
 }
 
-fn at(place: usize, error: Error) -> Error {
-    match error {
-        Error::Effect { failure, .. } => Error::Effect {
-            index: place,
-            failure,
-        },
-        other => other,
-    }
+/// The events of one transaction, as far as it came.
+struct Batch<'e> {
+    now: i64,
+    /// Whether each event's writes go alone.
+    is_careful: bool,
+    /// The events that are about an entity, in their order.
+    about: Vec<(&'e EntityKey, &'e Claimed)>,
+    /// The events whose versions others claim that came in earlier transactions.
+    conflicts: HashSet<i64>,
+    writes: Writes<'e>,
+    done: Vec<Done>,
+    /// How many of those that are done are settled.
+    settled: usize,
+    attempts: Vec<Attempt>,
 }
 
-impl Apply {
-    async fn apply(
-        &self,
+impl<'e> Batch<'e> {
+    async fn begin(
+        apply: &Apply,
         conn: &mut Conn<'_>,
-        prepared: &Prepared,
-        mut entity: Option<(&EntityKey, &mut EntityState)>,
+        (events, keys): (&'e [Prepared], &'e [Option<EntityKey>]),
         now: i64,
+    ) -> Result<Self> {
+        let about: Vec<(&EntityKey, &Claimed)> = keys
+            .iter()
+            .zip(events)
+            .filter_map(|(key, prepared)| Some((key.as_ref()?, &prepared.event)))
+            .collect();
+        let conflicts = conflicting(conn, &about).await?;
+        let positions = about.iter();
+        let positions = positions.map(|(key, event)| (*key, event.position.version, event.seq));
+        note_positions(conn, positions).await?;
+        Ok(Self {
+            now,
+            is_careful: apply.is_careful || conn.is_local(),
+            about,
+            conflicts,
+            writes: Writes::new(apply.effect_timeout, apply.gives_way_after),
+            done: Vec::with_capacity(events.len()),
+            settled: 0,
+            attempts: Vec::with_capacity(events.len()),
+        })
+    }
+
+    /// Applies the next event.
+    async fn take(
+        &mut self,
+        conn: &mut Conn<'_>,
+        (index, prepared): (usize, &'e Prepared),
+        entity: Option<(&'e EntityKey, &mut EntityState)>,
+    ) -> Result<()> {
+        let began = Instant::now();
+        let key = entity.as_ref().map(|(key, _)| *key);
+        let is_contiguous = prepared.source.ordering.contiguous;
+        if is_contiguous {
+            // Whether its turn has come is asked of the database, which has to know of the events before.
+            self.settle(conn).await?;
+        }
+        let (settlement, verdict, decisions) = self.apply(conn, (index, prepared), entity).await?;
+        if self.is_careful {
+            self.writes.flush(conn).await?;
+        }
+        let rows = attempt_rows(prepared, &settlement, decisions, (self.now, began));
+        self.attempts.extend(rows);
+        let is_passed = !settlement.status.is_pending();
+        self.done.push(Done {
+            index,
+            has_version_conflict: verdict.is_some_and(|verdict| verdict.has_version_conflict),
+            is_version_regressed: verdict.is_some_and(|verdict| verdict.is_version_regressed),
+            settlement,
+        });
+        if let (Some(key), true) = (key, is_contiguous && is_passed) {
+            self.settle(conn).await?;
+            wake_followers(conn, key, prepared.event.position.version, self.now).await?;
+        }
+        Ok(())
+    }
+
+    /// Has everything done that waits, and settles the events that are done.
+    async fn settle(&mut self, conn: &mut Conn<'_>) -> Result<()> {
+        self.writes.flush(conn).await?;
+        let open = self.done[self.settled..].iter();
+        settle(conn, open.map(|done| &done.settlement), self.now).await?;
+        self.settled = self.done.len();
+        Ok(())
+    }
+
+    async fn apply(
+        &mut self,
+        conn: &mut Conn<'_>,
+        (index, prepared): (usize, &'e Prepared),
+        mut entity: Option<(&'e EntityKey, &mut EntityState)>,
     ) -> Result<(Settlement, Option<Verdict>, String)> {
         let known = entity.as_ref().map(|(key, state)| (*key, &**state));
-        let verdict = match gate(conn, prepared, known, now).await? {
+        let has_conflict = self.has_conflict(&prepared.event);
+        let verdict = match gate(conn, prepared, known, has_conflict, self.now).await? {
             Gate::Open(verdict) => verdict,
             Gate::WaitsUntil(until) => return Ok((waiting(prepared, until), None, "[]".into())),
         };
@@ -134,13 +205,15 @@ impl Apply {
             return Ok((given_up(prepared, failure), Some(verdict), "[]".into()));
         }
         let is_guarded = !entity.as_ref().is_some_and(|(_, state)| state.was_reset);
-        conn.guard(self.effect_timeout, self.gives_way_after);
-        for ((decision, plan), (index, _)) in decisions.iter().zip(&prepared.plans) {
+        let key = entity.as_ref().map(|(key, _)| *key);
+        self.writes.begin(conn, key).await?;
+        for ((decision, _), (effect, plan)) in decisions.iter().zip(&prepared.plans) {
             if let ("applied", Ok(plan)) = (decision.decision, plan) {
-                run_effect(conn, &prepared.source.effects[*index], plan, is_guarded).await?;
+                let effect = &prepared.source.effects[*effect];
+                let write = (index, effect, plan);
+                self.writes.add(conn, write, is_guarded).await?;
             }
         }
-        conn.unguard();
         let settlement = settlement(prepared, &decisions, verdict);
         if let (Some((_, state)), Status::Processed, Standing::Newer) =
             (&mut entity, settlement.status, verdict.standing)
@@ -159,6 +232,34 @@ impl Apply {
             Some(verdict),
             serde_json::to_string(&decisions).unwrap_or_default(),
         ))
+    }
+
+    /// Tells whether another event, noted before or earlier in the batch, claims the same version with other content.
+    fn has_conflict(&self, event: &Claimed) -> bool {
+        if self.conflicts.contains(&event.seq) {
+            return true;
+        }
+        let place = self
+            .about
+            .iter()
+            .position(|(_, other)| other.seq == event.seq);
+        let (Some(place), Some(version)) = (place, event.position.version) else {
+            return false;
+        };
+        let (key, mut earlier) = (self.about[place].0, self.about[..place].iter());
+        earlier.any(|(other_key, other)| {
+            other.position.version == Some(version)
+                && *other_key == key
+                && !is_same_content(event, other)
+        })
+    }
+}
+
+/// Compares the content of two events as the store does.
+fn is_same_content(one: &Claimed, other: &Claimed) -> bool {
+    match (&one.content_hash, &other.content_hash) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.fingerprint == other.fingerprint,
     }
 }
 
@@ -199,39 +300,6 @@ fn deletes(prepared: &Prepared) -> bool {
         .plans
         .iter()
         .any(|(index, _)| prepared.source.effects[*index].kind() == EffectKind::Delete)
-}
-
-async fn run_effect(
-    conn: &mut Conn<'_>,
-    effect: &Effect,
-    plan: &Plan,
-    is_guarded: bool,
-) -> Result<()> {
-    let ran = effect.write().run(conn, &plan.values(), is_guarded).await;
-    let failure = match ran {
-        Ok(true) => return Ok(()),
-        Ok(false) => Failure {
-            reason: Reason::WriteGuard,
-            message: format!("{}: {}", effect.name(), Reason::WriteGuard.sentence()),
-            is_permanent: true,
-        },
-        Err(error) => {
-            let (reason, is_permanent) = match (error.kind(), conn.unguard()) {
-                (DbErrorKind::Constraint, _) => (Reason::Constraint, true),
-                (DbErrorKind::Interrupted, Some(Interruption::GaveWay)) => {
-                    (Reason::Preempted, false)
-                }
-                (DbErrorKind::Interrupted, _) => (Reason::EffectTimeout, false),
-                (DbErrorKind::Other, _) => (Reason::EffectFailed, false),
-            };
-            Failure {
-                reason,
-                message: format!("{}: {error}", effect.name()),
-                is_permanent,
-            }
-        }
-    };
-    Err(Error::Effect { index: 0, failure })
 }
 
 fn settlement(

@@ -56,9 +56,10 @@ impl Worker {
                 status,
                 reason,
                 message: Some(message.clone()),
-                next_attempt_at: next_attempt_in.map(|delay| now_ms.saturating_add(ms(delay))),
+                next_attempt_at: None,
                 gives_attempt_back,
             },
+            next_attempt_in_ms: next_attempt_in.map(ms),
             attempt: Attempt {
                 seq: event.seq,
                 attempt: event.attempt,

@@ -5,10 +5,7 @@ use crate::event::EntityKey;
 use crate::order::{EqualVersion, Standing, is_regressed, stand};
 use crate::reason::Reason;
 use crate::source::gap_wait_ms;
-use crate::store::{
-    Conn, EntityState, conflicting_seq, is_any_waiting, missing_versions, note_position,
-    waiting_since,
-};
+use crate::store::{Conn, EntityState, is_any_waiting, missing_versions, waiting_since};
 
 use super::prepare::Prepared;
 
@@ -29,11 +26,12 @@ pub(super) struct Verdict {
     pub(super) gap_timed_out: bool,
 }
 
-/// Compares an event with its entity.
+/// Compares an event with its entity; whether another one claims its version was looked up before.
 pub(super) async fn gate(
     conn: &mut Conn<'_>,
     prepared: &Prepared,
     entity: Option<(&EntityKey, &EntityState)>,
+    has_version_conflict: bool,
     now_ms: i64,
 ) -> Result<Gate> {
     let mut verdict = Verdict {
@@ -46,7 +44,6 @@ pub(super) async fn gate(
         return Ok(Gate::Open(verdict));
     };
     let event = &prepared.event;
-    note_position(conn, key, event.position.version, event.seq).await?;
     let equal = match event.bypasses_equal_version {
         true => EqualVersion::TieBreak,
         false => prepared.source.equal_version,
@@ -68,7 +65,7 @@ pub(super) async fn gate(
             Gap::TimedOut => verdict.gap_timed_out = true,
         }
     }
-    verdict.has_version_conflict = conflicting_seq(conn, key, event).await?.is_some();
+    verdict.has_version_conflict = has_version_conflict;
     Ok(Gate::Open(verdict))
 }
 

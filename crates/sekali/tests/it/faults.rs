@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sekali::Limits;
 
-use super::support::{Options, Rig, START_MS, docs, source, sources, titled, update};
+use super::support::{Options, Rig, START_MS, docs, source, sources, store_name, titled, update};
 
 /// Has every write of a row with this title refused.
 const REFUSES_POISON: &str = "create trigger poison before insert on docs when new.title = 'poison' begin \
@@ -33,7 +33,7 @@ async fn a_poison_event_is_a_dead_letter_and_the_others_are_applied() {
     assert_eq!(poison.attempts, 1);
     assert!(poison.error_message.unwrap().contains("poison is refused"));
     assert_eq!(
-        rig.column("select count(*) from docs where event glob 'e-*'")
+        rig.column("select count(*) from docs where event like 'e-%'")
             .await,
         "100"
     );
@@ -137,16 +137,20 @@ async fn a_damaged_or_lost_payload_is_set_aside() {
         rig.accept("docs", held(id)).await;
     }
     let of = |id: &str| format!("seq = (select seq from webhook_inbox where event_id = '{id}')");
-    let changed = rig
-        .script(&format!(
+    // On MySQL payloads are append only by grants.
+    if store_name() != "mariadb" {
+        let change = format!(
             "update webhook_payloads set body = x'7b7d' where {}",
             of("a")
-        ))
-        .await;
-    assert!(sekali::chain(&changed.unwrap_err()).contains("append only"));
+        );
+        let changed = rig.script(&change).await;
+        assert!(sekali::chain(&changed.unwrap_err()).contains("append only"));
+        rig.script("drop trigger webhook_payloads_append_only")
+            .await
+            .unwrap();
+    }
     rig.script(&format!(
-        "drop trigger webhook_payloads_append_only; \
-         update webhook_payloads set body = x'7b7d' where {}; \
+        "update webhook_payloads set body = x'7b7d' where {}; \
          update webhook_payloads set body = 'text' where {}; \
          delete from webhook_payloads where {}",
         of("a"),
@@ -161,9 +165,14 @@ async fn a_damaged_or_lost_payload_is_set_aside() {
         rig.standing("a").await,
         ("dead_letter".into(), "payload_damaged".into())
     );
+    // Only SQLite lets a text stand where bytes belong.
+    let other = match store_name().as_str() {
+        "sqlite" => "payload_missing",
+        _ => "payload_damaged",
+    };
     assert_eq!(
         rig.standing("b").await,
-        ("dead_letter".into(), "payload_missing".into())
+        ("dead_letter".into(), other.into())
     );
     assert_eq!(
         rig.standing("c").await,
@@ -174,9 +183,8 @@ async fn a_damaged_or_lost_payload_is_set_aside() {
 }
 
 /// Has a write of a row titled `slow` count for longer than any limit.
-const SLOW: &str = "create trigger slow after insert on docs when new.title = 'slow' begin \
-    insert into writes (entity) select max(x) from (with recursive c(x) as \
-    (select 1 union all select x + 1 from c limit 1000000000000) select x from c); end";
+const SLOW: &str =
+    "create trigger slow after insert on docs when new.title = 'slow' begin select busy(); end";
 
 fn limited(effect_timeout: Duration, apply_budget: Duration) -> Options {
     let limits = Limits {
@@ -252,5 +260,7 @@ async fn slow_effects_do_not_slow_the_answers_of_other_sources() {
     let preempted = rig
         .query("select count(*) from webhook_attempts where reason = 'preempted'")
         .await;
-    assert!(preempted[0][0] != "0", "no effect was in the way");
+    // Only where there is one writer is an effect in the way.
+    let is_in_the_way = store_name() == "sqlite";
+    assert_eq!(preempted[0][0] != "0", is_in_the_way, "{preempted:?}");
 }

@@ -219,16 +219,12 @@ async fn twins_in_one_group_meet_as_if_they_came_in_two_requests() {
     assert_eq!(outcomes(&one_by_one), expected);
     assert_eq!(together.batches.lens(), [8]);
     assert_eq!(counts(&together).await, ["3", "3", "8", "2"]);
-    let seen = "select title, seen from (select json_extract(cast(body as text), '$.title') as title, seen \
-        from webhook_variants) order by title";
-    assert_eq!(
-        together.query(seen).await.concat(),
-        ["other", "2", "third", "1"]
-    );
-    assert_eq!(
-        apart.query(seen).await.concat(),
-        ["other", "2", "third", "1"]
-    );
+    for rig in [&together, &apart] {
+        let seen = "select seen, cast(body as text) from webhook_variants order by seen desc";
+        let seen = rig.query(seen).await.concat();
+        assert_eq!([&seen[0], &seen[2]], ["2", "1"]);
+        assert!(seen[1].contains("other") && seen[3].contains("third"));
+    }
     let of_first = [0, 1, 2, 4, 5, 6].map(|index| receipts[index].seq);
     assert_eq!(of_first, [receipts[0].seq; 6]);
     together.drain().await;

@@ -3,7 +3,7 @@
 use super::support::{Rig, START_MS, docs, sources, update};
 
 /// Makes the held event `e` look as if a worker that is gone had claimed it, until 30 s from now.
-async fn claim_by_a_dead_worker(rig: &Rig) {
+pub(super) async fn claim_by_a_dead_worker(rig: &Rig) {
     rig.accept(
         "docs",
         r#"{"id":"e","type":"doc.updated","entity":"d","at":"2026-12-01T10:00:00Z"}"#,
@@ -48,17 +48,6 @@ async fn a_lease_that_ran_out_is_taken_over_and_counted() {
 }
 
 #[tokio::test]
-async fn the_process_that_starts_takes_leases_over_at_once() {
-    let rig = Rig::start(&docs("unusable = \"store\"")).await;
-    claim_by_a_dead_worker(&rig).await;
-    let rig = rig
-        .restart(sources(&docs("unusable = \"store\"")), &[])
-        .await
-        .unwrap();
-    assert_eq!(rig.settled("e", "processed").await.attempts, 2);
-}
-
-#[tokio::test]
 async fn an_event_whose_workers_always_die_is_given_up() {
     let settings = docs("unusable = \"store\"\nretry = { max_attempts = 1 }");
     let rig = Rig::start(&settings).await;
@@ -78,6 +67,8 @@ async fn a_holder_whose_lease_was_taken_over_commits_nothing() {
     )
     .await
     .unwrap();
+    // MariaDB does not find the table in a statement that was prepared before the trigger was made.
+    let rig = rig.restart(sources(&docs("")), &[]).await.unwrap();
     let bodies = (0..10).map(|n| update(&format!("e-{n}"), &format!("d-{n}"), 1));
     for body in bodies.chain([update("s", "stolen", 1), update("after", "after", 1)]) {
         rig.accept("docs", body).await;
@@ -85,7 +76,11 @@ async fn a_holder_whose_lease_was_taken_over_commits_nothing() {
     rig.settled("after", "processed").await;
     assert_eq!(rig.column("select count(*) from writes").await, "11");
     let stolen = rig.event("s").await;
-    assert_eq!((stolen.status.as_str(), stolen.attempts), ("processing", 1));
+    assert_eq!(
+        (stolen.status.as_str(), stolen.attempts),
+        ("processing", 1),
+        "{stolen:?}"
+    );
     assert_eq!(
         rig.column("select count(*) from docs where entity = 'stolen'")
             .await,

@@ -15,6 +15,8 @@ mod order;
 mod permutations;
 mod providers;
 mod rings;
+
+mod sqlite;
 mod support;
 mod usable;
 mod waiting;

@@ -2,7 +2,7 @@
 
 use sekali::event::Delivery;
 use sekali::store::{AcceptVariant, Cursor, Erase, Prune, Pruned, Redrive, Retention};
-use sekali::{Error, Outcome, Result, Store, StoreOptions};
+use sekali::{Error, Outcome, Result};
 
 use super::support::{Rig, docs, source, sources, titled, update};
 
@@ -11,7 +11,7 @@ async fn redrive(rig: &Rig, id: &str, force: bool) -> Result<usize> {
     rig.engine.store().write(Redrive { seqs, force }).await
 }
 
-fn conflict<T: std::fmt::Debug>(result: Result<T>) -> String {
+pub(super) fn conflict<T: std::fmt::Debug>(result: Result<T>) -> String {
     match result {
         Err(Error::Conflict { problem }) => problem,
         other => panic!("not refused: {other:?}"),
@@ -247,28 +247,6 @@ async fn a_start_with_an_effect_that_the_schema_lacks_is_refused() {
         matches!(&refused, Error::Config { problem, .. } if problem.contains("subject")),
         "{refused}"
     );
-}
-
-#[tokio::test]
-async fn only_one_process_serves_a_file_and_others_write_beside_it() {
-    let rig = Rig::start(&docs("")).await;
-    let open = |exclusive| {
-        Store::open(StoreOptions {
-            path: rig.engine.store().path().to_owned(),
-            clock: rig.clock.clone(),
-            exclusive,
-        })
-    };
-    assert!(conflict(open(true).await.map(drop)).contains("already served"));
-    let seq = rig.accept("docs", update("e", "d", 1)).await;
-    rig.drain().await;
-    open(false)
-        .await
-        .unwrap()
-        .write(Erase { seq })
-        .await
-        .unwrap();
-    assert_eq!(rig.event("e").await.status, "erased");
 }
 
 #[tokio::test]

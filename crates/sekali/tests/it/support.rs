@@ -5,9 +5,14 @@ use std::time::{Duration, Instant};
 
 use sekali::observer::Observer;
 use sekali::store::{EventRow, ReadDepth, Setup, ShowEvent, Story};
-use sekali::{Clock, Engine, EngineOptions, Limits, Result, Source, Sources, Store, StoreOptions};
+use sekali::{
+    Clock, Database, Engine, EngineOptions, Limits, Result, Schema, Source, Sources, Store,
+    StoreOptions,
+};
+use sekali_testkit::{mariadb, postgres};
 use tempfile::TempDir;
 
+mod dialect;
 mod hold;
 mod sql;
 mod table;
@@ -71,7 +76,42 @@ pub(crate) struct Rig {
     pub(crate) batches: Arc<Batches>,
     limits: Limits,
     workers: usize,
-    dir: TempDir,
+    place: Place,
+}
+
+/// A database of its own, on the store that the tests are run for.
+pub(crate) struct Place {
+    pub(crate) database: Database,
+    /// The folder of a file.
+    _dir: Option<TempDir>,
+}
+
+impl Place {
+    /// Makes one on the store that `SEKALI_TEST_STORE` names: `sqlite`, `postgres` or `mariadb`.
+    pub(crate) fn new() -> Self {
+        let (database, dir) = match store_name().as_str() {
+            "sqlite" => {
+                let dir = TempDir::new().unwrap();
+                (Database::Sqlite(dir.path().join("test.db")), Some(dir))
+            }
+            "postgres" => (Database::Postgres(postgres::server().database()), None),
+            "mariadb" => (Database::MySql(mariadb::server().database()), None),
+            other => panic!("SEKALI_TEST_STORE={other}: write sqlite, postgres or mariadb"),
+        };
+        Self {
+            database,
+            _dir: dir,
+        }
+    }
+}
+
+/// Returns the name of the store that the tests are run for.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the store is chosen for a whole run"
+)]
+pub(crate) fn store_name() -> String {
+    std::env::var("SEKALI_TEST_STORE").unwrap_or_else(|_| "sqlite".to_owned())
 }
 
 impl Rig {
@@ -81,10 +121,11 @@ impl Rig {
     }
 
     pub(crate) async fn with(sources: Vec<Source>, options: Options) -> Self {
-        let (dir, clock) = (TempDir::new().unwrap(), Clock::manual(START_MS));
-        let store = open(&dir, &clock).await;
-        let sql = options.setup.to_owned();
-        store.write(Setup { sql }).await.unwrap();
+        let (place, clock) = (Place::new(), Clock::manual(START_MS));
+        let store = open(&place, &clock).await;
+        for sql in dialect::translated(options.setup) {
+            store.write(Setup { sql }).await.unwrap();
+        }
         let (limits, workers, batches) = (options.limits, options.workers, Arc::default());
         let engine = Engine::start(
             store,
@@ -103,14 +144,14 @@ impl Rig {
             batches,
             limits,
             workers,
-            dir,
+            place,
         }
     }
 
     /// Stops the engine and starts another one on the same file.
     pub(crate) async fn restart(self, sources: Vec<Source>, retired: &[&str]) -> Result<Self> {
         self.engine.stop(PATIENCE).await;
-        let store = open(&self.dir, &self.clock).await;
+        let store = open(&self.place, &self.clock).await;
         let engine = Engine::start(
             store,
             EngineOptions {
@@ -182,11 +223,12 @@ impl Rig {
     }
 }
 
-async fn open(dir: &TempDir, clock: &Clock) -> Store {
+async fn open(place: &Place, clock: &Clock) -> Store {
     let store = Store::open(StoreOptions {
-        path: dir.path().join("test.db"),
+        database: place.database.clone(),
         clock: clock.clone(),
         exclusive: true,
+        schema: Schema::Make,
     });
     store.await.unwrap()
 }

@@ -94,7 +94,7 @@ impl Transaction for Query {
     type Output = Vec<Vec<String>>;
     const STEP: &'static str = "read the result";
 
-    async fn run(self, conn: &mut Conn<'_>) -> sekali::Result<Self::Output> {
+    async fn run(&self, conn: &mut Conn<'_>) -> sekali::Result<Self::Output> {
         let columns = self
             .0
             .split(" from ")

@@ -55,19 +55,19 @@ const ENTITY: &str = "select version, occurred_at, last_event_id, deleted from w
 const EVENTS: &str = concat!(
     "select ",
     event_columns!(),
-    " where seq in (select seq from webhook_positions where source = ? and scope = ? and entity_type = ? and entity_id = ? \
-     order by source_version desc, seq desc limit 50) order by source_version desc, occurred_at desc, seq desc"
+    " where seq in (select seq from (select seq from webhook_positions where source = ? and scope = ? and entity_type = ? \
+     and entity_id = ? order by source_version desc, seq desc limit 50) as newest) order by source_version desc, occurred_at desc, seq desc"
 );
 
-const GAPS: &str = "select before + 1, source_version - 1 from (select source_version, \
-    lag(source_version) over (order by source_version) as before from webhook_positions where source = ? and scope = ? \
-    and entity_type = ? and entity_id = ? and source_version >= 0) where source_version > before + 1 limit 50";
+const GAPS: &str = "select previous + 1, source_version - 1 from (select source_version, \
+    lag(source_version) over (order by source_version) as previous from webhook_positions where source = ? and scope = ? \
+    and entity_type = ? and entity_id = ? and source_version >= 0) as known where source_version > previous + 1 limit 50";
 
 impl Transaction for ShowEntity {
     type Output = EntityHistory;
     const STEP: &'static str = "read an entity";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<EntityHistory> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<EntityHistory> {
         let key = &self.entity;
         let values = columns(key);
         let entity = conn.fetch_one(ENTITY, &values, |row| {

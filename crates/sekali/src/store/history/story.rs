@@ -118,7 +118,7 @@ impl Transaction for ShowEvent {
     type Output = Story;
     const STEP: &'static str = "read an event's story";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Story> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Story> {
         let event = self.find(conn).await?;
         let seq = [event.seq.into()];
         let payload = conn.fetch_one(PAYLOAD, &seq, |row| {

@@ -8,13 +8,15 @@ use super::Rig;
 impl Rig {
     /// Runs statements beside the engine.
     pub(crate) async fn script(&self, sql: &str) -> Result<()> {
-        let sql = sql.to_owned();
-        self.engine.store().write(Setup { sql }).await
+        for sql in super::dialect::translated(sql) {
+            self.engine.store().write(Setup { sql }).await?;
+        }
+        Ok(())
     }
 
     /// Runs a query; every value comes as text, null as `-`.
     pub(crate) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
-        let sql = sql.to_owned();
+        let sql = super::dialect::query(sql);
         self.engine.store().read(Query { sql }).await.unwrap()
     }
 
@@ -33,7 +35,7 @@ impl Transaction for Query {
     type Output = Vec<Vec<String>>;
     const STEP: &'static str = "run a test's query";
 
-    async fn run(self, conn: &mut Conn<'_>) -> Result<Self::Output> {
+    async fn run(&self, conn: &mut Conn<'_>) -> Result<Self::Output> {
         let rows = conn.fetch(&self.sql, &[], |row| Ok(texts(row))).await;
         rows.map_err(|source: DbError| sekali::Error::Store {
             step: Self::STEP,
@@ -44,11 +46,10 @@ impl Transaction for Query {
 
 fn texts(row: &Row<'_>) -> Vec<String> {
     let mut texts = Vec::new();
-    while row.opt_bytes(texts.len()).is_ok() {
-        let index = texts.len();
-        texts.push(match (row.opt_text(index), row.opt_int(index)) {
-            (Ok(text), _) => text.unwrap_or_else(|| "-".to_owned()),
-            (_, Ok(number)) => number.map_or_else(|| "-".to_owned(), |number| number.to_string()),
+    for index in 0..row.len() {
+        texts.push(match (row.opt_int(index), row.opt_text(index)) {
+            (Ok(number), _) => number.map_or_else(|| "-".to_owned(), |number| number.to_string()),
+            (_, Ok(text)) => text.unwrap_or_else(|| "-".to_owned()),
             _ => "(bytes)".to_owned(),
         });
     }

@@ -1,0 +1,114 @@
+//! What a database said, and what that means for whoever ran the statement.
+
+use std::time::Duration;
+
+/// What the database said.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// Comes from SQLite.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// Comes from PostgreSQL or MySQL, or from the way there.
+    #[error(transparent)]
+    Network(#[from] sqlx::Error),
+    /// Says that a statement ran longer than it may and was given up.
+    #[error("the statement ran longer than {}", crate::error::seconds(*.0))]
+    TooSlow(Duration),
+    /// Says that a user's table has no such column, or is not there.
+    #[error("there is no column {column} in a table {table}")]
+    NoColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// Says that a row that has to be there is not.
+    #[error("the database gave no answer where it has to")]
+    Gone,
+}
+
+/// What a database error means for whoever ran the statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DbErrorKind {
+    /// The row itself is refused; trying again cannot help.
+    Constraint,
+    /// The statement was interrupted because it ran too long.
+    Interrupted,
+    /// Another transaction was in the way; the same again will do.
+    Contended,
+    /// Anything else: trying again may help.
+    Other,
+}
+
+impl DbError {
+    /// Tells what the error means.
+    pub fn kind(&self) -> DbErrorKind {
+        match self {
+            Self::Sqlite(error) => of_sqlite(error),
+            Self::Network(sqlx::Error::Database(error)) => {
+                match error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>() {
+                    Some(error) => of_mysql(error.number(), error.code().unwrap_or_default()),
+                    None => of_postgres(&error.code().unwrap_or_default()),
+                }
+            }
+            Self::TooSlow(_) => DbErrorKind::Interrupted,
+            Self::Network(_) | Self::NoColumn { .. } | Self::Gone => DbErrorKind::Other,
+        }
+    }
+}
+
+fn of_sqlite(error: &rusqlite::Error) -> DbErrorKind {
+    use rusqlite::ErrorCode as Code;
+    match error.sqlite_error_code() {
+        Some(Code::ConstraintViolation | Code::TypeMismatch | Code::TooBig) => {
+            DbErrorKind::Constraint
+        }
+        Some(Code::OperationInterrupted) => DbErrorKind::Interrupted,
+        _ => DbErrorKind::Other,
+    }
+}
+
+/// Reads an SQLSTATE: classes 22 and 23 are data and integrity, 40 a transaction that was rolled back.
+fn of_postgres(code: &str) -> DbErrorKind {
+    match code {
+        "40001" | "40P01" => DbErrorKind::Contended,
+        "57014" => DbErrorKind::Interrupted,
+        // Raised by a trigger or a function of the user's, which refuses the row.
+        "P0001" => DbErrorKind::Constraint,
+        _ if code.starts_with("22") || code.starts_with("23") => DbErrorKind::Constraint,
+        _ => DbErrorKind::Other,
+    }
+}
+
+fn of_mysql(number: u16, state: &str) -> DbErrorKind {
+    match number {
+        // A deadlock, a lock that was waited for too long, a certification that failed on another node.
+        1213 | 1205 | 1020 => DbErrorKind::Contended,
+        // Interrupted, and the two names of the time limit.
+        1317 | 3024 | 1969 => DbErrorKind::Interrupted,
+        // Raised by a trigger of the user's, which refuses the row.
+        1644 => DbErrorKind::Constraint,
+        // Values that do not fit their column, and checks.
+        1048 | 1264 | 1265 | 1292 | 1364 | 1366 | 1406 | 3819 | 4025 => DbErrorKind::Constraint,
+        _ if state.starts_with("22") || state.starts_with("23") => DbErrorKind::Constraint,
+        _ => DbErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_a_meaning() {
+        assert_eq!(of_postgres("40P01"), DbErrorKind::Contended);
+        assert_eq!(of_postgres("23505"), DbErrorKind::Constraint);
+        assert_eq!(of_postgres("22P02"), DbErrorKind::Constraint);
+        assert_eq!(of_postgres("57014"), DbErrorKind::Interrupted);
+        assert_eq!(of_postgres("53300"), DbErrorKind::Other);
+        assert_eq!(of_mysql(1213, "40001"), DbErrorKind::Contended);
+        assert_eq!(of_mysql(1062, "23000"), DbErrorKind::Constraint);
+        assert_eq!(of_mysql(1366, "HY000"), DbErrorKind::Constraint);
+        assert_eq!(of_mysql(2006, "HY000"), DbErrorKind::Other);
+    }
+}

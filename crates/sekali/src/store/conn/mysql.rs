@@ -1,0 +1,152 @@
+//! MySQL's and MariaDB's part: many rows as one JSON document, and a time limit that the client keeps.
+//!
+//! Nothing is used that only one of the two has.
+
+use std::future::Future;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sqlx::mysql::{MySqlArguments, MySqlRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Executor as _, MySql, MySqlConnection, SqlSafeStr as _};
+
+use super::{DbError, Value};
+use crate::store::rows::{Kind, Rows};
+
+type Bound<'q> = Query<'q, MySql, MySqlArguments>;
+
+fn bound<'q>(sql: &str, values: &[Value<'q>]) -> Bound<'q> {
+    let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+    values.iter().fold(query, |query, value| match *value {
+        Value::Null(Kind::Int) => query.bind(None::<i64>),
+        Value::Null(Kind::Text | Kind::Key) => query.bind(None::<&str>),
+        Value::Null(Kind::Bytes) => query.bind(None::<&[u8]>),
+        Value::Int(value) => query.bind(value),
+        Value::Text(value) => query.bind(value),
+        Value::Bytes(value) => query.bind(value),
+    })
+}
+
+fn bound_all<'q>(sql: &str, rows: &Rows<'_>) -> Bound<'q> {
+    sqlx::query(AssertSqlSafe(sql.to_owned())).bind(json(rows))
+}
+
+/// Writes rows as a JSON array of arrays; bytes as base64, and integers as text, which keeps all of their digits.
+fn json(rows: &Rows<'_>) -> String {
+    let mut out = String::with_capacity(rows.len() * 256);
+    out.push('[');
+    for (index, row) in rows.iter().enumerate() {
+        out.push_str(if index == 0 { "[" } else { ",[" });
+        for (index, value) in row.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            push_value(&mut out, value);
+        }
+        out.push(']');
+    }
+    out.push(']');
+    out
+}
+
+fn push_value(out: &mut String, value: &Value<'_>) {
+    match *value {
+        Value::Null(_) => out.push_str("null"),
+        Value::Int(value) => out.push_str(&format!("\"{value}\"")),
+        // A text always has a JSON form.
+        Value::Text(value) => out.push_str(&serde_json::to_string(value).unwrap_or_default()),
+        Value::Bytes(value) => {
+            out.push('"');
+            BASE64_STANDARD.encode_string(value, out);
+            out.push('"');
+        }
+    }
+}
+
+/// Waits for an answer until the deadline. A statement that is given up leaves its connection unusable.
+async fn within<T>(
+    deadline: Option<Instant>,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, DbError> {
+    let Some(deadline) = deadline else {
+        return Ok(answer.await?);
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    match tokio::time::timeout(left, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(DbError::TooSlow(left)),
+    }
+}
+
+pub(super) async fn execute(
+    db: &mut MySqlConnection,
+    deadline: Option<Instant>,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<u64, DbError> {
+    let done = within(deadline, bound(sql, values).execute(db)).await?;
+    Ok(done.rows_affected())
+}
+
+pub(super) async fn fetch(
+    db: &mut MySqlConnection,
+    deadline: Option<Instant>,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<Vec<MySqlRow>, DbError> {
+    within(deadline, bound(sql, values).fetch_all(db)).await
+}
+
+pub(super) async fn execute_all(
+    db: &mut MySqlConnection,
+    deadline: Option<Instant>,
+    sql: &str,
+    rows: &Rows<'_>,
+) -> Result<u64, DbError> {
+    let done = within(deadline, bound_all(sql, rows).execute(db)).await?;
+    Ok(done.rows_affected())
+}
+
+pub(super) async fn fetch_all(
+    db: &mut MySqlConnection,
+    deadline: Option<Instant>,
+    sql: &str,
+    rows: &Rows<'_>,
+) -> Result<Vec<MySqlRow>, DbError> {
+    within(deadline, bound_all(sql, rows).fetch_all(db)).await
+}
+
+pub(super) async fn script(db: &mut MySqlConnection, sql: &str) -> Result<(), DbError> {
+    sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
+        .execute(db)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn check(db: &mut MySqlConnection, sql: &str) -> Result<(), DbError> {
+    db.prepare(AssertSqlSafe(sql.to_owned()).into_sql_str())
+        .await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_one_document() {
+        let mut rows = Rows::with_capacity(4, 2);
+        rows.push([
+            i64::MAX.into(),
+            "a\"\u{0}ü".into(),
+            Value::Bytes(b"\x00\xff"),
+            Value::Null(Kind::Int),
+        ]);
+        rows.push([0.into(), "".into(), Value::Bytes(b""), 1.into()]);
+        assert_eq!(
+            json(&rows),
+            r#"[["9223372036854775807","a\"\u0000ü","AP8=",null],["0","","","1"]]"#
+        );
+    }
+}
