@@ -148,6 +148,30 @@ impl MariaDb {
     }
 }
 
+/// Runs a query in the database of a URL and returns what it prints, columns behind a tabulator.
+///
+/// # Panics
+///
+/// A statement that fails fails the test.
+pub fn query(url: &str, sql: &str) -> String {
+    let place = url.rsplit('@').next().unwrap_or_default();
+    let place = place.split('?').next().unwrap_or_default();
+    let (address, name) = place.split_once('/').unwrap_or((place, ""));
+    let port = address.rsplit(':').next().unwrap_or_default();
+    let mut command = Command::new(crate::program("mariadb", "mariadb-client", &[]));
+    command.args([
+        "--no-defaults",
+        "-usekali",
+        "-pfake-password",
+        "-N",
+        "-B",
+        "-h",
+        "127.0.0.1",
+    ]);
+    command.args(["-P", port, "-e", sql, name]);
+    crate::run(&mut command)
+}
+
 fn client(socket: &Path, database: &str, sql: &str) -> std::process::Output {
     let mut command = Command::new(crate::program("mariadb", "mariadb-client", &[]));
     command.args(["--no-defaults", "-uroot", "-N", "-B"]);

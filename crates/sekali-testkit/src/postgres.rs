@@ -150,6 +150,28 @@ impl Postgres {
     }
 }
 
+/// Runs a query in the database of a URL and returns what it prints, columns behind a bar.
+///
+/// # Panics
+///
+/// A statement that fails fails the test.
+pub fn query(url: &str, sql: &str) -> String {
+    let mut command = Command::new(program("psql"));
+    command.args([
+        "-X",
+        "-q",
+        "-A",
+        "-t",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-d",
+        url,
+        "-c",
+        sql,
+    ]);
+    crate::run(&mut command)
+}
+
 /// Finds a program of the newest server that is installed; Debian keeps them in folders by version.
 fn program(name: &str) -> PathBuf {
     let entries = std::fs::read_dir("/usr/lib/postgresql")

@@ -1,10 +1,11 @@
 //! How fast the receiver is, beside the ceiling: a bare axum handler that only verifies and answers.
 //!
 //! Both are separate processes, and this one sends to them in turn over 64 keep-alive connections, so that the ratios
-//! hold on any machine. Every store is counted after its run.
+//! hold on any machine. Every store is counted after its run. `--store` chooses SQLite, or a private server of PostgreSQL
+//! or MariaDB with its default settings.
 //!
 //! ```text
-//! cargo bench -p sekali-server --bench throughput -- [--requests N] [--rounds N] [--keys N] [--million]
+//! cargo bench -p sekali-server --bench throughput -- [--requests N] [--rounds N] [--keys N] [--million] [--store NAME]
 //! ```
 
 #![expect(clippy::print_stdout, reason = "a program that prints figures")]
@@ -16,7 +17,7 @@ mod load;
 mod product;
 
 use load::{Ids, Load};
-use product::{Mode, Product};
+use product::{Mode, Place, Product};
 
 /// What is measured, unless the command line says otherwise.
 struct Options {
@@ -28,6 +29,8 @@ struct Options {
     million: bool,
     /// Only the answer times at this rate.
     half: Option<f64>,
+    /// `sqlite`, `postgres` or `mariadb`.
+    store: String,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,6 +50,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         keys: number("--keys", 0) as u64,
         half: Some(number("--half", 0) as f64).filter(|rate| *rate > 0.0),
         million: words.iter().any(|word| word == "--million"),
+        store: words
+            .iter()
+            .position(|word| word == "--store")
+            .and_then(|place| words.get(place + 1).cloned())
+            .unwrap_or_else(|| "sqlite".to_owned()),
     };
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -56,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(rate) = options.half {
-        return half_load(rate).await;
+        return half_load(rate, &options.store).await;
     }
     let (mut bare, mut rows) = (Vec::new(), Vec::new());
     let kinds = [
@@ -66,11 +74,17 @@ async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         ("applied, random ids", Mode::Apply, Ids::Random),
     ];
     let mut rates = vec![Vec::new(); kinds.len()];
+    let mut costs = vec![[0.0; 2]; kinds.len()];
     for round in 0..options.rounds {
         bare.push(ceiling_rate(options.requests, round).await?);
         for (place, (_, mode, ids)) in kinds.iter().enumerate() {
-            let product = Product::start(*mode, 0)?;
+            let product = Product::start(*mode, 0, Place::new(&options.store))?;
+            let before = product.processor_seconds();
             rates[place].push(product_rate(&product, options.requests, *ids).await?);
+            let used = product.processor_seconds();
+            let events = (options.requests * options.rounds) as f64;
+            costs[place] =
+                [0, 1].map(|who| costs[place][who] + (used[who] - before[who]) * 1e6 / events);
         }
         bare.push(ceiling_rate(options.requests, round).await?);
     }
@@ -84,10 +98,15 @@ async fn measure(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         rows.push((*name, median(rates)));
         print_row(name, rates, ceiling);
     }
+    for ((name, ..), [server, store]) in kinds.iter().zip(costs) {
+        println!(
+            "{name:<34} {server:>6.1} µs of the server, {store:>6.1} µs of the store's, an event"
+        );
+    }
     if options.keys > 0 {
         full_inbox(options, &rows).await?;
     }
-    half_load(rows[3].1 / 2.0).await?;
+    half_load(rows[3].1 / 2.0, &options.store).await?;
     if options.million {
         memory().await?;
     }
@@ -134,7 +153,7 @@ async fn full_inbox(
     empty: &[(&str, f64)],
 ) -> Result<(), Box<dyn std::error::Error>> {
     for (place, ids) in [(0, Ids::Rising), (1, Ids::Random)] {
-        let product = Product::start(Mode::Admit, options.keys)?;
+        let product = Product::start(Mode::Admit, options.keys, Place::File)?;
         let load = Load {
             address: product.address,
             requests: options.requests,
@@ -156,8 +175,8 @@ async fn full_inbox(
 }
 
 /// Measures how long answers take at half of what can be admitted and applied, from the scheduled time.
-async fn half_load(per_second: f64) -> Result<(), Box<dyn std::error::Error>> {
-    let product = Product::start(Mode::Apply, 0)?;
+async fn half_load(per_second: f64, store: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let product = Product::start(Mode::Apply, 0, Place::new(store))?;
     let requests = (per_second * 5.0) as usize;
     let load = Load {
         address: product.address,
@@ -175,7 +194,7 @@ async fn half_load(per_second: f64) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn memory() -> Result<(), Box<dyn std::error::Error>> {
-    let product = Product::start(Mode::Apply, 0)?;
+    let product = Product::start(Mode::Apply, 0, Place::File)?;
     let load = Load {
         address: product.address,
         requests: 1_000_000,

@@ -4,9 +4,12 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
+use sekali_testkit::mariadb::{self, MariaDb};
+use sekali_testkit::postgres::{self, Postgres};
 use tempfile::TempDir;
 
 use crate::START_WITHIN;
@@ -27,13 +30,45 @@ pub(crate) struct Product {
     pub(crate) address: SocketAddr,
     mode: Mode,
     folder: TempDir,
+    place: Place,
+}
+
+/// Where the product keeps its events.
+pub(crate) enum Place {
+    /// A file of SQLite.
+    File,
+    /// A database of a private server.
+    Postgres(String),
+    /// A database of a private server.
+    MariaDb(String),
+}
+
+static POSTGRES: OnceLock<Postgres> = OnceLock::new();
+static MARIADB: OnceLock<MariaDb> = OnceLock::new();
+
+impl Place {
+    /// Makes one on a store, with the durability that its server has by default.
+    pub(crate) fn new(store: &str) -> Self {
+        match store {
+            "postgres" => Self::Postgres(POSTGRES.get_or_init(|| Postgres::start(&[])).database()),
+            "mariadb" => Self::MariaDb(MARIADB.get_or_init(|| MariaDb::start(&[])).database()),
+            _ => Self::File,
+        }
+    }
+
+    fn url(&self) -> &str {
+        match self {
+            Self::File => "sqlite:research.db",
+            Self::Postgres(url) | Self::MariaDb(url) => url,
+        }
+    }
 }
 
 type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 impl Product {
     /// Starts a server whose inbox holds `keys` events already.
-    pub(crate) fn start(mode: Mode, keys: u64) -> Result<Self> {
+    pub(crate) fn start(mode: Mode, keys: u64, place: Place) -> Result<Self> {
         let folder = TempDir::new_in(option_env!("CARGO_TARGET_TMPDIR").unwrap_or("."))?;
         let example =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-sync");
@@ -44,6 +79,7 @@ impl Product {
                 "127.0.0.1:8686\"",
                 "127.0.0.1:0\"\ninternal_listen = \"127.0.0.1:0\"",
             )
+            .replace("sqlite:research.db", place.url())
             .replace(
                 "[store]",
                 &format!("[worker]\ncount = {workers}\n\n[log]\nlevel = \"info\"\n\n[store]"),
@@ -73,11 +109,21 @@ impl Product {
             address,
             mode,
             folder,
+            place,
         })
     }
 
-    fn db(&self) -> Result<Connection> {
-        Ok(Connection::open(self.folder.path().join("research.db"))?)
+    /// Runs a query that gives one number.
+    fn number(&self, sql: &str) -> Result<i64> {
+        let text = match &self.place {
+            Place::File => {
+                let db = Connection::open(self.folder.path().join("research.db"))?;
+                return Ok(db.query_row(sql, [], |row| row.get(0))?);
+            }
+            Place::Postgres(url) => postgres::query(url, sql),
+            Place::MariaDb(url) => mariadb::query(url, sql),
+        };
+        Ok(text.trim().parse()?)
     }
 
     /// Waits until everything is applied, where it is to be.
@@ -85,10 +131,10 @@ impl Product {
         if self.mode == Mode::Admit {
             return Ok(());
         }
-        let (db, started) = (self.db()?, Instant::now());
-        let is_pending = "select exists (select 1 from webhook_inbox \
-            where processing_status in ('received', 'failed', 'processing'))";
-        while db.query_row(is_pending, [], |row| row.get::<_, i64>(0))? == 1 {
+        let started = Instant::now();
+        let pending = "select count(*) from (select 1 from webhook_inbox \
+            where processing_status in ('received', 'failed', 'processing') limit 1) as pending";
+        while self.number(pending)? == 1 {
             if started.elapsed() > START_WITHIN {
                 return Err("events were still waiting".into());
             }
@@ -104,11 +150,7 @@ impl Product {
             tables.push("webhook_attempts");
         }
         for table in tables {
-            let rows: i64 =
-                self.db()?
-                    .query_row(&format!("select count(*) from {table}"), [], |row| {
-                        row.get(0)
-                    })?;
+            let rows = self.number(&format!("select count(*) from {table}"))?;
             if rows != events as i64 {
                 return Err(format!("{table} has {rows} rows instead of {events}").into());
             }
@@ -124,6 +166,46 @@ impl Product {
             .find_map(|line| line.strip_prefix("VmRSS:"))
             .ok_or("no figure")?;
         Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+}
+
+impl Product {
+    /// Returns the seconds of processor time that the server has used, and those of its database's server.
+    pub(crate) fn processor_seconds(&self) -> [f64; 2] {
+        let store = match &self.place {
+            Place::File => None,
+            Place::Postgres(_) => POSTGRES.get().map(|server| server.process().id()),
+            Place::MariaDb(_) => MARIADB.get().map(|server| server.process().id()),
+        };
+        [self.child.id(), store.unwrap_or(0)]
+            .map(ticks_of)
+            .map(|ticks| ticks as f64 / 100.0)
+    }
+}
+
+/// Sums the processor time of a process and its children, in hundredths of a second.
+fn ticks_of(id: u32) -> u64 {
+    let stat = |id: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        let fields: Vec<u64> = text
+            .rsplit(')')
+            .next()?
+            .split_ascii_whitespace()
+            .skip(1)
+            .map(|field| field.parse().unwrap_or(0))
+            .collect();
+        // Behind the name: the state, the parent, and as 14th to 17th field of all the times, those of children last.
+        Some((*fields.first()?, fields.get(10..14)?.iter().sum::<u64>()))
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = processes.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (parent, ticks) = stat(&name)?;
+        (name == id.to_string() || parent == u64::from(id)).then_some(ticks)
+    });
+    match id {
+        0 => 0,
+        _ => all.sum(),
     }
 }
 
