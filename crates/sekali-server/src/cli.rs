@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::config::{Config, environment};
+use crate::role::Role;
 use crate::run;
 
 mod capture;
@@ -67,6 +68,9 @@ enum Command {
     Serve {
         #[command(flatten)]
         config: ConfigArgs,
+        /// Which part of the work this process does
+        #[arg(long, value_enum, default_value_t)]
+        role: Role,
     },
     /// Show everything on real data, in a new folder, without a config file
     Demo(demo::Demo),
@@ -120,7 +124,7 @@ pub(crate) fn main() -> ExitCode {
 
 async fn dispatch(command: Command) -> anyhow::Result<u8> {
     match command {
-        Command::Serve { config } => serve(config.load()?).await,
+        Command::Serve { config, role } => serve(config.load()?, role).await,
         Command::Demo(demo) => demo.run().await,
         Command::Init(init) => init.run(),
         Command::Check { config } => store::check(config.load()?).await,
@@ -136,13 +140,18 @@ async fn dispatch(command: Command) -> anyhow::Result<u8> {
     }
 }
 
-async fn serve(config: Config) -> anyhow::Result<u8> {
+async fn serve(config: Config, role: Role) -> anyhow::Result<u8> {
+    role.check(&config)?;
     crate::telemetry::start_logs(&config.log)?;
     let asked_to_stop = run::asked_to_stop()?;
     // The database first: that it is served already says more than that the address is taken.
-    let store = run::make_store(&config, true).await?;
-    let listeners = run::Listeners::bind(&config).await?;
-    run::run(config, store, listeners, asked_to_stop).await?;
+    let mut asked_to_stop = std::pin::pin!(asked_to_stop);
+    let store = tokio::select! {
+        store = run::make_store(&config, true) => store?,
+        () = &mut asked_to_stop => return Ok(DONE),
+    };
+    let listeners = run::Listeners::bind(&config, role).await?;
+    run::run((config, role), store, listeners, asked_to_stop).await?;
     Ok(DONE)
 }
 

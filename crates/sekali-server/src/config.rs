@@ -89,6 +89,10 @@ pub(crate) struct StoreConfig {
     pub(crate) url: Option<String>,
     /// A file of statements that are run at start, such as `create table if not exists`.
     pub(crate) setup: Option<PathBuf>,
+    /// How long `serve` and `migrate` wait for a database that cannot be reached yet (30s).
+    pub(crate) connect_within: Option<Span>,
+    /// Whether a server is used that may lose what it committed when its machine crashes (false).
+    pub(crate) allow_unsafe_durability: bool,
 }
 
 /// How events are applied.

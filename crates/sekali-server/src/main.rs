@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod fetch;
 mod http;
+mod role;
 mod run;
 mod telemetry;
 

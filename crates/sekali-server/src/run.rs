@@ -1,6 +1,7 @@
 //! Serving: everything started in order, and stopped in reverse once it is told to.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::http::{self, App};
+use crate::role::Role;
 use crate::telemetry::Metrics;
 
 /// How long new connections still get a 503 instead of none at all, so that a load balancer sees the end coming.
@@ -27,27 +29,27 @@ const PRUNE_LEN: i64 = 500;
 
 /// Where a server listens.
 pub(crate) struct Listeners {
-    /// For webhooks.
-    pub(crate) public: TcpListener,
+    /// For webhooks, where they are received.
+    pub(crate) public: Option<TcpListener>,
     /// For metrics.
     pub(crate) internal: Option<TcpListener>,
 }
 
 impl Listeners {
     /// Opens the configured addresses.
-    pub(crate) async fn bind(config: &Config) -> anyhow::Result<Self> {
-        let bind = async |address| {
-            TcpListener::bind(address)
-                .await
-                .with_context(|| format!("could not listen on {address}"))
+    pub(crate) async fn bind(config: &Config, role: Role) -> anyhow::Result<Self> {
+        let bind = async |address: Option<SocketAddr>| match address {
+            Some(address) => {
+                let listener = TcpListener::bind(address).await;
+                let listener = listener.with_context(|| format!("could not listen on {address}"));
+                listener.map(Some)
+            }
+            None => Ok(None),
         };
-        let internal = match config.server.internal_listen {
-            Some(address) => Some(bind(address).await?),
-            None => None,
-        };
+        let public = role.receives().then_some(config.server.listen);
         Ok(Self {
-            public: bind(config.server.listen).await?,
-            internal,
+            internal: bind(config.server.internal_listen).await?,
+            public: bind(public).await?,
         })
     }
 
@@ -57,11 +59,10 @@ impl Listeners {
             let address = listener.local_addr();
             address.map_or_else(|_| "unknown".to_owned(), |address| address.to_string())
         };
-        let internal = self.internal.as_ref();
-        [
-            text(&self.public),
-            internal.map_or_else(|| "none".to_owned(), text),
-        ]
+        [&self.public, &self.internal].map(|listener| match listener {
+            Some(listener) => text(listener),
+            None => "none".to_owned(),
+        })
     }
 }
 
@@ -75,27 +76,38 @@ pub(crate) async fn open_store(config: &Config) -> anyhow::Result<Store> {
         let missing = anyhow::Error::new(sekali::Error::NotFound { what, name });
         return Err(missing.context("`sekali serve` or `sekali migrate` makes the database"));
     }
-    open(database, false, Schema::Expect).await
+    Ok(Store::open(options(config, StoreOptions::beside(database))).await?)
 }
 
-/// Opens a store.
-pub(crate) async fn open(
-    database: Database,
-    exclusive: bool,
-    schema: Schema,
-) -> anyhow::Result<Store> {
+/// Completes the options of a store by what the configuration says.
+fn options(config: &Config, options: StoreOptions) -> StoreOptions {
+    StoreOptions {
+        lease: config.limits().lease,
+        allow_unsafe_durability: config.store.allow_unsafe_durability,
+        ..options
+    }
+}
+
+/// Opens the store of a configuration as it is, to try the configuration out.
+pub(crate) async fn try_store(config: &Config) -> anyhow::Result<Store> {
+    let beside = StoreOptions::beside(config.database()?);
     let options = StoreOptions {
-        database,
-        clock: Clock::System,
-        exclusive,
-        schema,
+        schema: Schema::Any,
+        ..options(config, beside)
     };
     Ok(Store::open(options).await?)
 }
 
 /// Opens the store of a configuration, makes what is missing and runs the set-up statements.
 pub(crate) async fn make_store(config: &Config, exclusive: bool) -> anyhow::Result<Store> {
-    let store = open(config.database()?, exclusive, Schema::Make).await?;
+    let serving = StoreOptions::serving(config.database()?);
+    let connect_within = config.store.connect_within.map(Into::into);
+    let options = StoreOptions {
+        exclusive,
+        connect_within: connect_within.unwrap_or(serving.connect_within),
+        ..options(config, serving)
+    };
+    let store = Store::open(options).await?;
     if let Some(sql) = config.setup()? {
         store.write(Setup { sql }).await.context("store.setup")?;
     }
@@ -104,7 +116,7 @@ pub(crate) async fn make_store(config: &Config, exclusive: bool) -> anyhow::Resu
 
 /// Serves until `shutdown` is ready, then finishes what was begun.
 pub(crate) async fn run(
-    config: Config,
+    (config, role): (Config, Role),
     store: Store,
     listeners: Listeners,
     shutdown: impl Future<Output = ()>,
@@ -117,7 +129,10 @@ pub(crate) async fn run(
         limits: config.limits(),
         clock: Clock::System,
         observer: metrics.clone(),
-        workers: config.worker.count.unwrap_or(2),
+        workers: match role.applies() {
+            true => config.worker.count.unwrap_or(2),
+            false => 0,
+        },
     };
     let engine = Engine::start(store.clone(), options).await?;
     let (stop, stopping) = watch::channel(false);
@@ -128,7 +143,9 @@ pub(crate) async fn run(
         (config.server.clone(), keys),
         stopping.clone(),
     ));
-    let prune = tokio::spawn(prune(store, config.clone()));
+    let prune = role
+        .applies()
+        .then(|| tokio::spawn(prune(store, config.clone())));
     let (close, closing) = watch::channel(false);
     let (end, ended) = watch::channel(false);
     let addresses = listeners.addresses();
@@ -136,8 +153,14 @@ pub(crate) async fn run(
         let (router, server, ended) = (http::internal(app.clone()), config.server.clone(), ended);
         tokio::spawn(async move { http::serve(listener, router, &server, ended).await })
     });
-    announce(addresses, &engine);
-    let public = http::serve(listeners.public, http::public(app), &config.server, closing);
+    announce(addresses, &engine, role);
+    let public = async {
+        let router = http::public(app);
+        match listeners.public {
+            Some(listener) => http::serve(listener, router, &config.server, closing).await,
+            None => until(closing).await,
+        }
+    };
     tokio::pin!(public);
     tokio::select! {
         () = shutdown => {}
@@ -155,13 +178,21 @@ pub(crate) async fn run(
     if let Some(internal) = internal {
         let _ = tokio::time::timeout(Duration::from_secs(1), internal).await;
     }
-    prune.abort();
+    if let Some(prune) = prune {
+        prune.abort();
+    }
     engine.stop(config.server.drain.into()).await;
     tracing::info!("stopped");
     Ok(())
 }
 
-fn announce([address, internal]: [String; 2], engine: &Engine) {
+/// Waits until it is told to end.
+async fn until(mut told: watch::Receiver<bool>) {
+    // Whoever could tell is gone as well at the end.
+    let _ = told.wait_for(|is_told| *is_told).await;
+}
+
+fn announce([address, internal]: [String; 2], engine: &Engine, role: Role) {
     let sources: Vec<_> = engine
         .sources()
         .iter()
@@ -178,7 +209,7 @@ fn announce([address, internal]: [String; 2], engine: &Engine) {
     }
     let database = engine.store().database();
     let sources = sources.join(" ");
-    tracing::info!(%address, %internal, sources, %database, "ready");
+    tracing::info!(%address, %internal, sources, %database, ?role, "ready");
 }
 
 /// Removes what has outlived its retention, in small steps beside everything else.

@@ -1,6 +1,6 @@
 //! Admission: the group commit that takes verified events into the inbox.
 //!
-//! Deliveries queue, and one task takes what queued while the last transaction committed: no timer, so that an idle
+//! Deliveries queue, and a task takes what queued while the last transaction committed: no timer, so that an idle
 //! receiver answers after one insert and a busy one fills its batches by itself. A full queue is an answer, not a wait.
 //! A delivery is answered after its transaction committed, never before. The events of one request are a group: they are
 //! stored in one transaction, all of them or none.
@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ use crate::event::{Delivery, Receipt, Rejected};
 use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::store::Store;
+use crate::wake::Wake;
 
 mod batch;
 mod rejected;
@@ -45,11 +46,16 @@ impl Admission {
         store: Store,
         limits: Limits,
         observer: Arc<dyn Observer>,
-        wake: Arc<tokio::sync::Notify>,
+        wake: Wake,
     ) -> (Self, AdmissionTasks) {
         let (queue, waiting) = mpsc::channel(limits.admission_queue_len);
         let (rejected, refused) = mpsc::channel(limits.rejected_queue_len);
         let overflow = Arc::new(rejected::Overflow::default());
+        // One writer commits one batch after the other.
+        let batches_at_once = match store.is_alone() {
+            true => 1,
+            false => limits.admission_batches_at_once,
+        };
         let batches = batch::Batches {
             store: store.clone(),
             limits,
@@ -57,10 +63,11 @@ impl Admission {
             wake,
         };
         let rows = rejected::Rows::new(store, limits.rejected_rows_per_minute, overflow.clone());
-        let tasks = vec![
-            tokio::spawn(batches.run(waiting)),
-            tokio::spawn(rows.run(refused)),
-        ];
+        let line = Arc::new(Mutex::new(batch::Queue::new(waiting)));
+        let mut tasks: Vec<_> = (0..batches_at_once)
+            .map(|_| tokio::spawn(batches.clone().run(line.clone())))
+            .collect();
+        tasks.push(tokio::spawn(rows.run(refused)));
         (
             Self {
                 queue,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::admission::{Admission, AdmissionTasks};
@@ -14,6 +14,7 @@ use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::source::Sources;
 use crate::store::{CheckEffects, Conn, PendingSources, Store, Transaction, take_over_all};
+use crate::wake::Wake;
 use crate::worker::Worker;
 
 /// What an engine is made of.
@@ -41,7 +42,9 @@ pub struct Engine {
     admission_tasks: AdmissionTasks,
     workers: Vec<JoinHandle<()>>,
     stop: watch::Sender<bool>,
-    wake: Arc<Notify>,
+    wake: Wake,
+    /// They carry hints between processes.
+    hints: Vec<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -52,7 +55,8 @@ impl Engine {
         if store.is_alone() {
             store.write(TakeOver).await?;
         }
-        let wake = Arc::new(Notify::new());
+        let wake = Wake::default();
+        let hints = wake.carry(&store, options.workers > 0);
         let (stop, stopped) = watch::channel(false);
         let (admission, admission_tasks) = Admission::start(
             store.clone(),
@@ -85,6 +89,7 @@ impl Engine {
             workers,
             stop,
             wake,
+            hints,
         })
     }
 
@@ -110,8 +115,7 @@ impl Engine {
 
     /// Has the workers look at once instead of at their next poll.
     pub fn wake(&self) {
-        self.wake.notify_waiters();
-        self.wake.notify_one();
+        self.wake.all_here();
     }
 
     /// Stops: what is queued is admitted, what is being applied is finished, other leases are given back.
@@ -119,6 +123,7 @@ impl Engine {
     /// Every clone of [`Admission`] must be gone by then, or admission ends after `drain`.
     pub async fn stop(self, drain: Duration) {
         drop(self.admission);
+        self.hints.iter().for_each(JoinHandle::abort);
         self.admission_tasks.finish(drain).await;
         // Nobody listens where no worker was started.
         let _ = self.stop.send(true);

@@ -33,6 +33,12 @@ pub enum Error {
         /// What is in the way, as a sentence without its full stop.
         problem: String,
     },
+    /// The database was not there, and waiting for it did not help.
+    #[error("{problem}")]
+    Unreachable {
+        /// What was tried, as a sentence without its full stop.
+        problem: String,
+    },
     /// Another worker took the event over; this one must not commit.
     #[error("the lease on event {seq} was lost")]
     LostLease {

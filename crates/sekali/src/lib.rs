@@ -35,6 +35,7 @@ pub mod reason;
 pub mod retry;
 pub mod source;
 pub mod store;
+mod wake;
 mod worker;
 
 pub use clock::Clock;

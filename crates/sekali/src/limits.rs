@@ -26,6 +26,8 @@ pub struct Limits {
     pub admission_batch_len: usize,
     /// Body bytes of one admission transaction; a request that carries more has one of its own.
     pub admission_batch_bytes: usize,
+    /// Admission transactions that are open at once, where the store has more than one writer.
+    pub admission_batches_at_once: usize,
     /// Rejected deliveries that may wait to be written; more are only counted.
     pub rejected_queue_len: usize,
     /// Rejected deliveries that get a row of their own per source and minute; more are only counted.
@@ -52,6 +54,7 @@ impl Default for Limits {
             admission_queue_len: 4096,
             admission_batch_len: 256,
             admission_batch_bytes: 1024 * 1024,
+            admission_batches_at_once: 2,
             rejected_queue_len: 1024,
             rejected_rows_per_minute: 600,
             claim_len: 256,

@@ -12,9 +12,11 @@ use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::limits::Limits;
 
 mod admin;
 mod attempts;
@@ -67,6 +69,11 @@ pub trait Transaction: Send + Sync + 'static {
     type Output: Send + 'static;
     /// What is being done; reads after "could not".
     const STEP: &'static str;
+
+    /// How long it may take before a server that does not answer is given up.
+    fn within(&self) -> Duration {
+        Duration::from_secs(120)
+    }
 
     /// Runs the statements; an error rolls everything back.
     fn run(&self, conn: &mut Conn<'_>) -> impl Future<Output = Result<Self::Output>> + Send;
@@ -138,6 +145,38 @@ pub struct StoreOptions {
     pub exclusive: bool,
     /// What is done about the schema of a database that is not a file.
     pub schema: Schema,
+    /// How long a database is waited for that cannot be reached yet.
+    pub connect_within: Duration,
+    /// How long a transaction may idle before the database ends it; as long as a claim holds, since what is done later
+    /// than that may not commit.
+    pub lease: Duration,
+    /// Whether a server is used that may lose what it committed when its machine crashes.
+    pub allow_unsafe_durability: bool,
+}
+
+impl StoreOptions {
+    /// Opens a database as the process that serves it.
+    pub fn serving(database: Database) -> Self {
+        Self {
+            database,
+            clock: Clock::System,
+            exclusive: true,
+            schema: Schema::Make,
+            connect_within: Duration::from_secs(30),
+            lease: Limits::default().lease,
+            allow_unsafe_durability: false,
+        }
+    }
+
+    /// Opens a database beside the process that serves it.
+    pub fn beside(database: Database) -> Self {
+        Self {
+            exclusive: false,
+            schema: Schema::Expect,
+            connect_within: Duration::ZERO,
+            ..Self::serving(database)
+        }
+    }
 }
 
 /// What opening a store does about its schema; that of a file is always brought up to date.
@@ -213,6 +252,26 @@ impl Store {
         match &self.inner.backend {
             Backend::Sqlite(store) => store.read(transaction).await,
             Backend::Postgres(_) | Backend::MySql(_) => self.run(transaction, Turn::Later).await,
+        }
+    }
+
+    /// Tells whether processes on the database can give each other hints.
+    pub(crate) fn carries_hints(&self) -> bool {
+        matches!(self.inner.backend, Backend::Postgres(_))
+    }
+
+    /// Tells the other processes that there are events to work on.
+    pub(crate) async fn give_hint(&self) -> Result<()> {
+        match &self.inner.backend {
+            Backend::Postgres(store) => store.give_hint().await,
+            Backend::Sqlite(_) | Backend::MySql(_) => Ok(()),
+        }
+    }
+
+    /// Calls back for each hint; ends at once where the database carries none.
+    pub(crate) async fn hear_hints(&self, heard: impl FnMut() + Send) {
+        if let Backend::Postgres(store) = &self.inner.backend {
+            store.hear_hints(heard).await;
         }
     }
 

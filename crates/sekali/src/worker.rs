@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::effect::Failure;
@@ -19,6 +19,7 @@ use crate::observer::{Observer, Settled};
 use crate::reason::{Reason, Status};
 use crate::source::Sources;
 use crate::store::{Claim, Claimed, GiveBack, Renew, Store};
+use crate::wake::Wake;
 
 mod apply;
 mod fail;
@@ -40,7 +41,7 @@ pub(crate) struct Worker {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) wake: Arc<Notify>,
+    pub(crate) wake: Wake,
     pub(crate) stop: watch::Receiver<bool>,
     /// Makes the tokens of this process's leases differ from those of every other.
     pub(crate) node: u64,
@@ -61,7 +62,7 @@ impl Worker {
             match self.claim().await {
                 Ok(claimed) if claimed.is_empty() => {
                     tokio::select! {
-                        () = self.wake.notified() => {}
+                        () = self.wake.told() => {}
                         () = tokio::time::sleep(self.limits.poll) => {}
                         _ = stop.changed() => {}
                     }

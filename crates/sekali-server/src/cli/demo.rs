@@ -17,6 +17,7 @@ use super::output;
 use super::traffic::{Pace, Target, progress, send};
 use super::{DONE, FAILED};
 use crate::config::Config;
+use crate::role::Role;
 use crate::run;
 
 mod check;
@@ -131,17 +132,13 @@ async fn start(folder: &Path, secret: &str) -> anyhow::Result<Running> {
             .await
             .context("could not listen on 127.0.0.1")
     };
+    let (public, internal) = (listen().await?, listen().await?);
+    let [address, internal_address] = [public.local_addr()?, internal.local_addr()?];
     let listeners = run::Listeners {
-        public: listen().await?,
-        internal: Some(listen().await?),
+        public: Some(public),
+        internal: Some(internal),
     };
-    let address = listeners.public.local_addr()?;
-    let internal = listeners
-        .internal
-        .as_ref()
-        .context("there is no internal listener")?
-        .local_addr()?;
-    let server = format!("listen = \"{address}\"\ninternal_listen = \"{internal}\"");
+    let server = format!("listen = \"{address}\"\ninternal_listen = \"{internal_address}\"");
     let text = CONFIG
         .replace("listen = \"127.0.0.1:8686\"", &server)
         .replace("env:RESEARCH_WEBHOOK_SECRET", "file:secret");
@@ -163,7 +160,7 @@ async fn start(folder: &Path, secret: &str) -> anyhow::Result<Running> {
             // Whoever drops the other half wants the end as well.
             let _ = stopped.await;
         };
-        run::run(config, served, listeners, end).await
+        run::run((config, Role::All), served, listeners, end).await
     });
     Ok(Running {
         store,

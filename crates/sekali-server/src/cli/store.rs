@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use clap::Args;
 use sekali::store::CheckEffects;
-use sekali::{Database, Schema, Source};
+use sekali::{Database, Source};
 
 use super::{ConfigArgs, DONE, output};
 use crate::config::Config;
@@ -25,7 +25,7 @@ pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
             ));
             run::make_store(&config, false).await?
         }
-        false => run::open(database.clone(), false, Schema::Any).await?,
+        false => run::try_store(&config).await?,
     };
     for source in sources.iter() {
         for check in CheckEffects::of(source) {

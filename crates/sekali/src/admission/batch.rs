@@ -1,11 +1,13 @@
-//! The task that forms batches: what queued while the last one committed, within the limits on rows and bytes.
+//! The tasks that form batches: what queued while the last one committed, within the limits on rows and bytes.
 //!
 //! A batch is made of whole groups, so that the events of one request commit together. A group that is larger than the
-//! limits is a batch of its own.
+//! limits is a batch of its own. Where transactions commit beside each other, one batch is filled while another commits;
+//! only one task at a time takes from the queue.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use super::Pending;
 use crate::error::{Error, Result, chain};
@@ -13,50 +15,66 @@ use crate::event::{Delivery, Receipt};
 use crate::limits::Limits;
 use crate::observer::Observer;
 use crate::reason::Outcome;
-use crate::store::{Admit, Store};
+use crate::store::{Admit, DbErrorKind, Store};
+use crate::wake::Wake;
 
+/// The place of a request's deliveries in a batch, and who waits for their receipts.
+type Waiting = (Range<usize>, oneshot::Sender<Result<Vec<Receipt>>>);
+
+#[derive(Clone)]
 pub(super) struct Batches {
     pub(super) store: Store,
     pub(super) limits: Limits,
     pub(super) observer: Arc<dyn Observer>,
-    pub(super) wake: Arc<Notify>,
+    pub(super) wake: Wake,
 }
 
-impl Batches {
-    pub(super) async fn run(self, mut queue: mpsc::Receiver<Pending>) {
-        let mut held: Option<Pending> = None;
-        loop {
-            let first = match held.take() {
-                Some(pending) => pending,
-                None => match queue.recv().await {
-                    Some(pending) => pending,
-                    None => return,
-                },
-            };
-            let (batch, rest) = self.fill(first, &mut queue);
-            held = rest;
-            self.commit(batch).await;
-        }
+/// What waits for admission.
+pub(super) struct Queue {
+    waiting: mpsc::Receiver<Pending>,
+    /// The request that would have burst the last batch.
+    held: Option<Pending>,
+}
+
+impl Queue {
+    pub(super) fn new(waiting: mpsc::Receiver<Pending>) -> Self {
+        let held = None;
+        Self { waiting, held }
     }
 
-    /// Takes what waits already; the request that would burst the limits is held for the next batch.
-    fn fill(
-        &self,
-        first: Pending,
-        queue: &mut mpsc::Receiver<Pending>,
-    ) -> (Vec<Pending>, Option<Pending>) {
+    /// Waits for a request and takes with it what waits already; `None` once nobody can send any more.
+    async fn take(&mut self, limits: &Limits) -> Option<Vec<Pending>> {
+        let first = match self.held.take() {
+            Some(pending) => pending,
+            None => self.waiting.recv().await?,
+        };
         let (mut rows, mut bytes) = (first.deliveries.len(), first.bytes());
         let mut batch = vec![first];
-        while rows < self.limits.admission_batch_len {
-            let Ok(next) = queue.try_recv() else { break };
+        while rows < limits.admission_batch_len {
+            let Ok(next) = self.waiting.try_recv() else {
+                break;
+            };
             rows += next.deliveries.len();
             bytes += next.bytes();
-            if bytes > self.limits.admission_batch_bytes || rows > self.limits.admission_batch_len {
-                return (batch, Some(next));
+            if bytes > limits.admission_batch_bytes || rows > limits.admission_batch_len {
+                self.held = Some(next);
+                break;
             }
             batch.push(next);
         }
-        (batch, None)
+        Some(batch)
+    }
+}
+
+impl Batches {
+    pub(super) async fn run(self, queue: Arc<Mutex<Queue>>) {
+        loop {
+            let batch = queue.lock().await.take(&self.limits).await;
+            match batch {
+                Some(batch) => self.commit(batch).await,
+                None => return,
+            }
+        }
     }
 
     async fn commit(&self, batch: Vec<Pending>) {
@@ -76,19 +94,24 @@ impl Batches {
                 }
             }
             // A request can only fail itself: the others get their own transaction.
-            Err(error)
-                if waiting.len() > 1 && !matches!(error, Error::Closed | Error::Busy { .. }) =>
-            {
-                for (range, answer) in waiting {
-                    let _ = answer.send(self.write(deliveries[range].into()).await);
-                }
+            Err(error) if waiting.len() > 1 && !fails_all(&error) => {
+                self.write_each(&deliveries, waiting).await;
             }
-            Err(error) => {
-                let mut error = Some(error);
-                for (_, answer) in waiting {
-                    let _ = answer.send(Err(error
-                        .take()
-                        .unwrap_or(Error::Busy { queue: "database" })));
+            Err(error) => fail(error, waiting.into_iter()),
+        }
+    }
+
+    /// Gives each request a transaction of its own, as long as the store can have any.
+    async fn write_each(&self, deliveries: &[Delivery], waiting: Vec<Waiting>) {
+        let mut waiting = waiting.into_iter();
+        while let Some((range, answer)) = waiting.next() {
+            match self.write(deliveries[range].into()).await {
+                Err(error) if fails_all(&error) => {
+                    let _ = answer.send(Err(error));
+                    return fail(Error::Busy { queue: "database" }, waiting);
+                }
+                receipts => {
+                    let _ = answer.send(receipts);
                 }
             }
         }
@@ -104,7 +127,7 @@ impl Batches {
                     .iter()
                     .any(|receipt| receipt.outcome == Outcome::Accepted)
                 {
-                    self.wake.notify_one();
+                    self.wake.tell();
                 }
             }
             Err(error) => {
@@ -117,6 +140,26 @@ impl Batches {
             }
         }
         result
+    }
+}
+
+/// Tells whether a failure is the store's, so that every other transaction would meet it too.
+fn fails_all(error: &Error) -> bool {
+    match error {
+        Error::Closed | Error::Busy { .. } => true,
+        Error::Store { source, .. } => matches!(
+            source.kind(),
+            DbErrorKind::Unavailable | DbErrorKind::Interrupted
+        ),
+        _ => false,
+    }
+}
+
+fn fail(error: Error, waiting: impl Iterator<Item = Waiting>) {
+    let mut error = Some(error);
+    for (_, answer) in waiting {
+        let error = error.take();
+        let _ = answer.send(Err(error.unwrap_or(Error::Busy { queue: "database" })));
     }
 }
 

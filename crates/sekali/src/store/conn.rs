@@ -97,8 +97,8 @@ pub enum Conn<'c> {
     Postgres {
         /// The connection.
         db: &'c mut PgConnection,
-        /// The clock where a test moves it; the database's own otherwise.
-        clock: &'c Clock,
+        /// What is known about it.
+        wire: Wire<'c>,
         /// What the columns of the user's tables are.
         types: &'c postgres::ColumnTypes,
     },
@@ -106,11 +106,45 @@ pub enum Conn<'c> {
     MySql {
         /// The connection.
         db: &'c mut MySqlConnection,
-        /// The clock where a test moves it; the database's own otherwise.
-        clock: &'c Clock,
-        /// Until when a statement may run, where that is limited.
-        deadline: Option<Instant>,
+        /// What is known about it.
+        wire: Wire<'c>,
     },
+}
+
+/// What is known about a connection that leads to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire<'c> {
+    /// The clock where a test moves it; the database's own otherwise.
+    clock: &'c Clock,
+    /// Until when a statement may run, where that is limited.
+    deadline: Option<Instant>,
+    /// What the server calls the session, once it was asked.
+    backend: Option<i64>,
+}
+
+impl<'c> Wire<'c> {
+    pub(super) fn new(clock: &'c Clock) -> Self {
+        Self {
+            clock,
+            deadline: None,
+            backend: None,
+        }
+    }
+
+    /// Waits for an answer until the deadline. A statement that is given up leaves its connection unusable.
+    pub(super) async fn within<T>(
+        self,
+        answer: impl Future<Output = Result<T, DbError>> + Send,
+    ) -> Result<T, DbError> {
+        let Some(deadline) = self.deadline else {
+            return answer.await;
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(DbError::TooSlow(left)),
+        }
+    }
 }
 
 pub(super) use postgres::ColumnTypes;
@@ -120,20 +154,26 @@ impl Conn<'_> {
     pub async fn now_ms(&mut self) -> Result<i64, DbError> {
         let (clock, sql) = match self {
             Self::Sqlite { clock, .. } => return Ok(clock.now_ms()),
-            Self::Postgres { clock, .. } => (
-                clock,
-                "select (extract(epoch from clock_timestamp()) * 1000)::bigint",
-            ),
-            Self::MySql { clock, .. } => (
-                clock,
-                "select cast(unix_timestamp(now(3)) * 1000 as signed)",
-            ),
+            Self::Postgres { wire, .. } => (wire.clock, postgres::NOW),
+            Self::MySql { wire, .. } => (wire.clock, mysql::NOW),
         };
-        if let Clock::Manual(_) = clock {
-            return Ok(clock.now_ms());
+        let told = self.fetch_one(sql, &[], |row| Ok((row.int(0)?, row.int(1)?)));
+        let (now, backend) = told.await?.ok_or(DbError::Gone)?;
+        if let Self::Postgres { wire, .. } | Self::MySql { wire, .. } = self {
+            wire.backend = Some(backend);
         }
-        let now = self.fetch_one(sql, &[], |row| row.int(0)).await?;
-        now.ok_or(DbError::Gone)
+        Ok(match clock {
+            Clock::Manual(_) => clock.now_ms(),
+            Clock::System => now,
+        })
+    }
+
+    /// Returns what the server calls the session, where that is known.
+    pub(super) fn backend(&self) -> Option<i64> {
+        match self {
+            Self::Sqlite { .. } => None,
+            Self::Postgres { wire, .. } | Self::MySql { wire, .. } => wire.backend,
+        }
     }
 
     /// Tells whether the database says which rows of an insert are new.
@@ -155,8 +195,10 @@ impl Conn<'_> {
                     .execute(rusqlite::params_from_iter(values))?;
                 Ok(changed as u64)
             }
-            Self::Postgres { db, .. } => postgres::execute(db, sql, values).await,
-            Self::MySql { db, deadline, .. } => mysql::execute(db, *deadline, sql, values).await,
+            Self::Postgres { db, wire, .. } => {
+                wire.within(postgres::execute(db, sql, values)).await
+            }
+            Self::MySql { db, wire } => wire.within(mysql::execute(db, sql, values)).await,
         }
     }
 
@@ -177,12 +219,12 @@ impl Conn<'_> {
                 }
                 Ok(found)
             }
-            Self::Postgres { db, .. } => {
-                let rows = postgres::fetch(db, sql, values).await?;
+            Self::Postgres { db, wire, .. } => {
+                let rows = wire.within(postgres::fetch(db, sql, values)).await?;
                 rows.iter().map(|row| map(&Row::Postgres(row, 0))).collect()
             }
-            Self::MySql { db, deadline, .. } => {
-                let rows = mysql::fetch(db, *deadline, sql, values).await?;
+            Self::MySql { db, wire } => {
+                let rows = wire.within(mysql::fetch(db, sql, values)).await?;
                 rows.iter().map(|row| map(&Row::MySql(row, 0))).collect()
             }
         }
@@ -211,9 +253,7 @@ impl Conn<'_> {
             Self::Postgres { db, .. } => {
                 postgres::execute_all(db, &texts.postgres, insert.kinds(), rows).await
             }
-            Self::MySql { db, deadline, .. } => {
-                mysql::execute_all(db, *deadline, &texts.mysql, rows).await
-            }
+            Self::MySql { db, .. } => mysql::execute_all(db, &texts.mysql, rows).await,
         }
     }
 
@@ -260,9 +300,7 @@ impl Conn<'_> {
             Self::Postgres { db, .. } => {
                 postgres::execute_all(db, &texts.postgres, update.kinds(), rows).await
             }
-            Self::MySql { db, deadline, .. } => {
-                mysql::execute_all(db, *deadline, &texts.mysql, rows).await
-            }
+            Self::MySql { db, .. } => mysql::execute_all(db, &texts.mysql, rows).await,
         }
     }
 
@@ -279,9 +317,7 @@ impl Conn<'_> {
             Self::Postgres { db, .. } => {
                 postgres::execute_all(db, &texts.postgres, delete.kinds(), rows).await
             }
-            Self::MySql { db, deadline, .. } => {
-                mysql::execute_all(db, *deadline, &texts.mysql, rows).await
-            }
+            Self::MySql { db, .. } => mysql::execute_all(db, &texts.mysql, rows).await,
         }
     }
 
@@ -315,8 +351,8 @@ impl Conn<'_> {
                 });
                 found.collect()
             }
-            Self::MySql { db, deadline, .. } => {
-                let answer = mysql::fetch_all(db, *deadline, &texts.mysql, rows).await?;
+            Self::MySql { db, .. } => {
+                let answer = mysql::fetch_all(db, &texts.mysql, rows).await?;
                 let found = answer.iter().map(|row| {
                     let number = Row::MySql(row, 0).int(0)?;
                     map(place(number), &Row::MySql(row, 1))
@@ -349,39 +385,24 @@ impl Conn<'_> {
 
     /// Has the statements that follow interrupted after `timeout`; on SQLite, where there is one writer, also after
     /// `give_way_after` while deliveries wait.
-    pub async fn guard(
-        &mut self,
-        timeout: Duration,
-        give_way_after: Duration,
-    ) -> Result<(), DbError> {
+    pub fn guard(&mut self, timeout: Duration, give_way_after: Duration) {
         let now = Instant::now();
         match self {
             Self::Sqlite { guard, .. } => guard.arm(now + timeout, now + give_way_after),
-            Self::Postgres { db, .. } => postgres::limit_statements(db, timeout).await?,
-            Self::MySql { deadline, .. } => *deadline = Some(now + timeout),
+            Self::Postgres { wire, .. } | Self::MySql { wire, .. } => {
+                wire.deadline = Some(now + timeout);
+            }
         }
-        Ok(())
     }
 
-    /// Lifts the guard.
-    pub async fn unguard(&mut self) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite { guard, .. } => {
-                guard.disarm();
-            }
-            Self::Postgres { db, .. } => {
-                postgres::limit_statements(db, Duration::ZERO).await?;
-            }
-            Self::MySql { deadline, .. } => *deadline = None,
-        }
-        Ok(())
-    }
-
-    /// Tells what the guard interrupted, and lifts it where that needs no word with the database.
-    pub(crate) fn interruption(&mut self) -> Option<Interruption> {
+    /// Lifts the guard, and tells what it interrupted.
+    pub fn unguard(&mut self) -> Option<Interruption> {
         match self {
             Self::Sqlite { guard, .. } => guard.disarm(),
-            Self::Postgres { .. } | Self::MySql { .. } => None,
+            Self::Postgres { wire, .. } | Self::MySql { wire, .. } => {
+                wire.deadline = None;
+                None
+            }
         }
     }
 }

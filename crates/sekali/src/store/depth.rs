@@ -1,5 +1,7 @@
 //! How much is pending, for metrics and for the start.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::{Conn, Transaction};
@@ -28,6 +30,10 @@ const DEAD: &str = "select count(*) from webhook_inbox where processing_status =
 impl Transaction for ReadDepth {
     type Output = Depth;
     const STEP: &'static str = "read the inbox's depth";
+
+    fn within(&self) -> Duration {
+        Duration::from_secs(10)
+    }
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<Depth> {
         let pending = conn
@@ -71,6 +77,10 @@ pub struct Ping;
 impl Transaction for Ping {
     type Output = ();
     const STEP: &'static str = "reach the database";
+
+    fn within(&self) -> Duration {
+        Duration::from_secs(5)
+    }
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         let answer = conn.fetch_one("select 1 from webhook_inbox limit 1", &[], |_| Ok(()));

@@ -6,6 +6,7 @@
 //! arrived first is stored.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::deliveries::insert_deliveries;
 use super::positions::note_positions;
@@ -28,6 +29,10 @@ type Key<'d> = (&'d str, &'d str, &'d str);
 impl Transaction for Admit {
     type Output = Vec<Receipt>;
     const STEP: &'static str = "admit deliveries";
+
+    fn within(&self) -> Duration {
+        Duration::from_secs(8)
+    }
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<Receipt>> {
         // By the database's clock, since a node whose own is ahead would hold its events back.

@@ -3,223 +3,192 @@
 //! Admission has connections of its own, so that nothing that workers or commands do can keep a delivery waiting for one.
 //! Every transaction runs at READ COMMITTED. A deadlock, a serialization failure or a lock that was waited for too long
 //! is the database's way to ask for another try: the whole transaction is run again, a bounded number of times.
+//!
+//! A connection goes back to its pool only from a transaction that came to a clean end. One that was given up half-way,
+//! or whose server said that it cannot work (it is shutting down, read-only, full), is closed: the next transaction gets
+//! a new one, which may lead to a server that can.
 
 use std::time::Duration;
 
-use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::pool::PoolOptions;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{
-    Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool, PgConnection, PgPool,
-    Postgres,
-};
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::{Connection as _, Pool};
 
-use super::conn::{ColumnTypes, Conn, DbError, DbErrorKind};
+use super::conn::{DbError, DbErrorKind};
 use super::{StoreOptions, Transaction, Turn};
 use crate::clock::Clock;
 use crate::error::{Error, Result, Step as _};
 
+mod driver;
+mod hint;
 mod migrate;
+mod mysql;
+mod postgres;
+mod reach;
+
+use driver::{Driver, Session};
 
 /// How often a transaction is run while others are in its way.
 const MAX_TRIES: u32 = 10;
 /// Connections of admission: with more, batches get smaller and each costs the same.
 const FIRST_CONNECTIONS: u32 = 2;
-/// Connections of everything else.
-const LATER_CONNECTIONS: u32 = 8;
+/// Connections of everything else; one of them may be waiting for hints all the time.
+const LATER_CONNECTIONS: u32 = 9;
 /// How long a transaction waits for a connection.
 const ACQUIRE_WITHIN: Duration = Duration::from_secs(5);
-/// How long a statement waits for a lock.
-const LOCK_WITHIN_S: u64 = 10;
-/// How long a transaction may idle: a process that was stopped in the middle of one must not hold its locks for ever.
-const IDLE_WITHIN_S: u64 = 30;
+/// How long a statement waits for a lock, and how long an admission may idle in its transaction: a node that was stopped
+/// there holds the keys that other nodes insert.
+const FIRST_WAITS: Duration = Duration::from_secs(4);
+/// How long any other statement waits for a lock.
+const LATER_WAITS: Duration = Duration::from_secs(10);
 
-/// PostgreSQL behind two pools.
-pub(super) struct PostgresStore {
-    first: PgPool,
-    later: PgPool,
-    types: ColumnTypes,
+/// A database behind two pools.
+pub(super) struct NetworkStore<DB: Driver> {
+    first: Pool<DB>,
+    later: Pool<DB>,
+    parts: DB::Parts,
     clock: Clock,
 }
 
-/// MySQL or MariaDB behind two pools.
-pub(super) struct MySqlStore {
-    first: MySqlPool,
-    later: MySqlPool,
-    clock: Clock,
+/// PostgreSQL.
+pub(super) type PostgresStore = NetworkStore<sqlx::Postgres>;
+/// MySQL or MariaDB.
+pub(super) type MySqlStore = NetworkStore<sqlx::MySql>;
+
+impl<DB: Driver> NetworkStore<DB> {
+    pub(super) async fn open(url: &str, options: &StoreOptions) -> Result<Self> {
+        let connect = DB::read_url(url)
+            .map_err(DbError::Network)
+            .step("read store.url")?;
+        let first = Session {
+            lock_wait: FIRST_WAITS,
+            idle: FIRST_WAITS,
+            allow_unsafe_durability: options.allow_unsafe_durability,
+        };
+        let later = Session {
+            lock_wait: LATER_WAITS,
+            idle: options.lease,
+            ..first
+        };
+        let mut db =
+            reach::reach::<DB>(&connect, &options.database, options.connect_within).await?;
+        if let Some(problem) = DB::begin_session(&mut db, later)
+            .await
+            .map_err(DbError::Network)
+            .step("begin a session")?
+        {
+            return Err(Error::config("store.allow_unsafe_durability", problem));
+        }
+        DB::migrate(&mut db, options.schema).await?;
+        // The way a session ends is of no interest.
+        let _ = db.close().await;
+        Ok(Self {
+            first: pool(&connect, FIRST_CONNECTIONS, first),
+            later: pool(&connect, LATER_CONNECTIONS, later),
+            parts: DB::Parts::default(),
+            clock: options.clock.clone(),
+        })
+    }
+
+    pub(super) async fn run<T: Transaction>(
+        &self,
+        transaction: &T,
+        turn: Turn,
+    ) -> Result<T::Output> {
+        let pool = match turn {
+            Turn::First => &self.first,
+            Turn::Later => &self.later,
+        };
+        let mut tries = Tries::default();
+        loop {
+            match self.once(pool, transaction).await {
+                Err(error) if tries.again_after(&error) => tries.rest().await,
+                result => return result,
+            }
+        }
+    }
+
+    async fn once<T: Transaction>(&self, pool: &Pool<DB>, transaction: &T) -> Result<T::Output> {
+        let db = pool.acquire().await.map_err(DbError::Network);
+        let mut held = Held(Some(db.step(T::STEP)?));
+        let limit = transaction.within();
+        let work = self.inside(pool, held.connection(), transaction);
+        let Ok(result) = tokio::time::timeout(limit, work).await else {
+            return Err(DbError::TooSlow(limit)).step(T::STEP);
+        };
+        if result.as_ref().err().is_none_or(leaves_usable) {
+            held.give_back();
+        }
+        result
+    }
+
+    async fn inside<T: Transaction>(
+        &self,
+        pool: &Pool<DB>,
+        db: &mut DB::Connection,
+        transaction: &T,
+    ) -> Result<T::Output> {
+        let step = |result: sqlx::Result<()>| result.map_err(DbError::Network).step(T::STEP);
+        let mut open = db.begin().await.map_err(DbError::Network).step(T::STEP)?;
+        let mut conn = DB::conn(&mut open, &self.clock, &self.parts);
+        let output = transaction.run(&mut conn).await;
+        let backend = conn.backend();
+        match output {
+            Ok(output) => step(open.commit().await).map(|()| output),
+            Err(error) => {
+                if leaves_usable(&error) {
+                    // What a rollback says is of no interest: the connection is closed where it fails.
+                    let _ = open.rollback().await;
+                } else if let (true, Some(backend)) = (was_given_up(&error), backend) {
+                    // It still runs, and holds its locks.
+                    DB::end_session(pool.clone(), backend);
+                }
+                Err(error)
+            }
+        }
+    }
 }
 
-fn pool<DB: sqlx::Database>(connections: u32) -> PoolOptions<DB> {
+fn pool<DB: Driver>(
+    connect: &<DB::Connection as sqlx::Connection>::Options,
+    connections: u32,
+    session: Session,
+) -> Pool<DB> {
     PoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(ACQUIRE_WITHIN)
         .test_before_acquire(true)
+        .after_connect(move |db: &mut DB::Connection, _| {
+            Box::pin(async move {
+                match DB::begin_session(db, session).await? {
+                    None => Ok(()),
+                    Some(problem) => Err(sqlx::Error::Configuration(problem.into())),
+                }
+            })
+        })
+        .connect_lazy_with(connect.clone())
 }
 
-impl PostgresStore {
-    pub(super) async fn open(url: &str, options: &StoreOptions) -> Result<Self> {
-        let connect: PgConnectOptions = url
-            .parse()
-            .map_err(DbError::Network)
-            .step("read store.url")?;
-        let connect = connect
-            .application_name("sekali")
-            .statement_cache_capacity(256);
-        let make = |connections| {
-            let pool: PgPoolOptions = pool(connections).after_connect(|db: &mut PgConnection, _| {
-                Box::pin(async move {
-                    // Set by statements and not at connecting, which poolers in between refuse.
-                    let sql = format!(
-                        "set default_transaction_isolation = 'read committed'; set timezone = 'UTC'; \
-                         set client_min_messages = 'warning'; set lock_timeout = '{LOCK_WITHIN_S}s'; \
-                         set idle_in_transaction_session_timeout = '{IDLE_WITHIN_S}s'"
-                    );
-                    db.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await?;
-                    Ok(())
-                })
-            });
-            pool.connect_lazy_with(connect.clone())
-        };
-        let store = Self {
-            first: make(FIRST_CONNECTIONS),
-            later: make(LATER_CONNECTIONS),
-            types: ColumnTypes::default(),
-            clock: options.clock.clone(),
-        };
-        migrate::postgres(&store.later, options.schema).await?;
-        Ok(store)
-    }
+/// A connection for one transaction, which is closed unless it is given back.
+struct Held<DB: Driver>(Option<PoolConnection<DB>>);
 
-    pub(super) async fn run<T: Transaction>(
-        &self,
-        transaction: &T,
-        turn: Turn,
-    ) -> Result<T::Output> {
-        let pool = match turn {
-            Turn::First => &self.first,
-            Turn::Later => &self.later,
-        };
-        let mut tries = Tries::default();
-        loop {
-            let result = self.once(pool, transaction).await;
-            match result {
-                Err(error) if tries.again_after(&error) => tries.rest().await,
-                result => return result,
-            }
+impl<DB: Driver> Held<DB> {
+    fn connection(&mut self) -> &mut DB::Connection {
+        match &mut self.0 {
+            Some(db) => db,
+            None => unreachable!("a connection is used before it is given back"),
         }
     }
 
-    async fn once<T: Transaction>(&self, pool: &PgPool, transaction: &T) -> Result<T::Output> {
-        let mut open: sqlx::Transaction<'_, Postgres> =
-            pool.begin().await.map_err(DbError::Network).step(T::STEP)?;
-        let output = transaction
-            .run(&mut Conn::Postgres {
-                db: &mut open,
-                clock: &self.clock,
-                types: &self.types,
-            })
-            .await;
-        match output {
-            Ok(output) => {
-                open.commit()
-                    .await
-                    .map_err(DbError::Network)
-                    .step(T::STEP)?;
-                Ok(output)
-            }
-            Err(error) => {
-                // What a rollback says is of no interest: the connection is closed where it fails.
-                let _ = open.rollback().await;
-                Err(error)
-            }
-        }
+    fn give_back(mut self) {
+        self.0 = None;
     }
 }
 
-impl MySqlStore {
-    pub(super) async fn open(url: &str, options: &StoreOptions) -> Result<Self> {
-        let url = match url.strip_prefix("mariadb://") {
-            Some(rest) => format!("mysql://{rest}"),
-            None => url.to_owned(),
-        };
-        let connect: MySqlConnectOptions = url
-            .parse()
-            .map_err(DbError::Network)
-            .step("read store.url")?;
-        let connect = connect.statement_cache_capacity(256);
-        let make = |connections| {
-            let pool: MySqlPoolOptions = pool(connections).after_connect(|db: &mut MySqlConnection, _| {
-                Box::pin(async move {
-                    let sql = format!(
-                        "set session transaction isolation level read committed; \
-                         set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE,NO_ZERO_IN_DATE,\
-                         ERROR_FOR_DIVISION_BY_ZERO'; set session time_zone = '+00:00'; \
-                         set session innodb_lock_wait_timeout = {LOCK_WITHIN_S}"
-                    );
-                    db.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await?;
-                    Ok(())
-                })
-            });
-            pool.connect_lazy_with(connect.clone())
-        };
-        let store = Self {
-            first: make(FIRST_CONNECTIONS),
-            later: make(LATER_CONNECTIONS),
-            clock: options.clock.clone(),
-        };
-        migrate::mysql(&store.later, options.schema).await?;
-        Ok(store)
-    }
-
-    pub(super) async fn run<T: Transaction>(
-        &self,
-        transaction: &T,
-        turn: Turn,
-    ) -> Result<T::Output> {
-        let pool = match turn {
-            Turn::First => &self.first,
-            Turn::Later => &self.later,
-        };
-        let mut tries = Tries::default();
-        loop {
-            let result = self.once(pool, transaction).await;
-            match result {
-                Err(error) if tries.again_after(&error) => tries.rest().await,
-                result => return result,
-            }
-        }
-    }
-
-    async fn once<T: Transaction>(&self, pool: &MySqlPool, transaction: &T) -> Result<T::Output> {
-        let step = |result: sqlx::Result<_>| result.map_err(DbError::Network).step(T::STEP);
-        let mut db = step(pool.acquire().await)?;
-        let mut open: sqlx::Transaction<'_, MySql> =
-            db.begin().await.map_err(DbError::Network).step(T::STEP)?;
-        let output = transaction
-            .run(&mut Conn::MySql {
-                db: &mut open,
-                clock: &self.clock,
-                deadline: None,
-            })
-            .await;
-        match output {
-            Ok(output) => {
-                open.commit()
-                    .await
-                    .map_err(DbError::Network)
-                    .step(T::STEP)?;
-                Ok(output)
-            }
-            Err(error) if was_given_up(&error) => {
-                // The statement still runs: the server ends it with the connection.
-                drop(open);
-                drop(db.detach());
-                Err(error)
-            }
-            Err(error) => {
-                let _ = open.rollback().await;
-                Err(error)
-            }
+impl<DB: Driver> Drop for Held<DB> {
+    fn drop(&mut self) {
+        // In the middle of a statement, in which the pool would wait for its answer.
+        if let Some(db) = self.0.take() {
+            drop(db.detach());
         }
     }
 }
@@ -244,10 +213,26 @@ impl Tries {
     }
 }
 
-fn was_given_up(error: &Error) -> bool {
+/// Tells whether a connection can be used again after an error.
+fn leaves_usable(error: &Error) -> bool {
     match error {
-        Error::Store { source, .. } => matches!(source, DbError::TooSlow(_)),
-        Error::Effect { failure, .. } => failure.reason == crate::reason::Reason::EffectTimeout,
-        _ => false,
+        Error::Store { source, .. } => {
+            !matches!(source, DbError::TooSlow(_)) && source.kind() != DbErrorKind::Unavailable
+        }
+        _ => !was_given_up(error),
     }
+}
+
+/// Tells whether a statement may still run.
+fn was_given_up(error: &Error) -> bool {
+    let (Error::Effect { failure, .. } | Error::Together { failure }) = error else {
+        return matches!(
+            error,
+            Error::Store {
+                source: DbError::TooSlow(_),
+                ..
+            }
+        );
+    };
+    failure.reason == crate::reason::Reason::EffectTimeout
 }

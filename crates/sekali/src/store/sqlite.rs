@@ -264,7 +264,7 @@ fn transact<T: Transaction>(conn: &mut Conn<'_>, transaction: &T) -> Result<T::O
         .map_err(DbError::from)
         .step(T::STEP)?;
     let output = ready(transaction.run(conn));
-    conn.interruption();
+    conn.unguard();
     let db = writer(conn);
     let finished = match output {
         Ok(output) => db

@@ -6,6 +6,8 @@
 //! SQLite and MySQL write row by row. PostgreSQL writes all rows at once; values come as text and are cast to the types
 //! of their columns, without the length of those, so that a text that is too long is refused and not cut.
 
+use std::time::Duration;
+
 use super::{Conn, DbError, Transaction, Value};
 use crate::effect::Effect;
 use crate::error::{Error, Result, Step as _};
@@ -71,9 +73,9 @@ impl Write {
         guarded: bool,
     ) -> Result<Ran, DbError> {
         let uses_guard = guarded && self.columns.version.is_some();
-        if let Conn::Postgres { db, types, .. } = conn {
+        if let Conn::Postgres { db, types, wire } = conn {
             let write = postgres::Statement::new(self, uses_guard);
-            let ran = write.run(db, types, rows).await;
+            let ran = wire.within(write.run(db, types, rows)).await;
             if ran.is_err() {
                 // A table may have been changed since its types were read.
                 types.forget();
@@ -195,6 +197,11 @@ pub struct Setup {
 impl Transaction for Setup {
     type Output = ();
     const STEP: &'static str = "run the set-up statements";
+
+    fn within(&self) -> Duration {
+        // They may make an index on a big table.
+        Duration::from_secs(3600)
+    }
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<()> {
         conn.script(&self.sql).await.step(Self::STEP)

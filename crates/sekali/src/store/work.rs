@@ -4,6 +4,8 @@
 //! still uses up an attempt. Every later change asks for the token of the claim, so that a worker whose lease was taken
 //! over changes nothing and its transaction rolls back.
 
+use std::time::Duration;
+
 use super::attempts::{Attempt, insert_attempts};
 use super::positions::{note_positions, wake_followers};
 use super::rows::{Rows, Select, Update};
@@ -84,6 +86,10 @@ static TAKE: Update = Update::new(
 impl Transaction for Claim {
     type Output = Vec<Claimed>;
     const STEP: &'static str = "claim events";
+
+    fn within(&self) -> Duration {
+        Duration::from_secs(20)
+    }
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<Claimed>> {
         let now = conn.now_ms().await.step(Self::STEP)?;

@@ -26,6 +26,9 @@ use crate::store::{
     lock_entities, note_positions, save_entities, settle, wake_followers,
 };
 
+/// How long all that is not an effect may take in one transaction, waiting for locks included.
+const OWN_STATEMENTS_WITHIN: Duration = Duration::from_secs(20);
+
 /// Applies a range of prepared events.
 pub(super) struct Apply {
     pub(super) events: Arc<[Prepared]>,
@@ -64,6 +67,11 @@ impl Transaction for Apply {
     /// In order; fewer than asked for where the budget was used up.
     type Output = Vec<Done>;
     const STEP: &'static str = "apply events";
+
+    fn within(&self) -> Duration {
+        let events = u32::try_from(self.range.len()).unwrap_or(u32::MAX);
+        self.effect_timeout.saturating_mul(events) + OWN_STATEMENTS_WITHIN
+    }
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<Vec<Done>> {
         let started = Instant::now();

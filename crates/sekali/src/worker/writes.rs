@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::effect::{Effect, Failure, Plan};
-use crate::error::{Error, Result, Step as _};
+use crate::error::{Error, Result};
 use crate::event::EntityKey;
 use crate::reason::Reason;
 use crate::store::{Conn, DbError, DbErrorKind, Interruption, Ran, Value};
@@ -103,9 +103,7 @@ impl<'e> Writes<'e> {
         }
         self.rows.clear();
         let events = std::mem::take(&mut self.events);
-        conn.guard(self.timeout, self.gives_way_after)
-            .await
-            .step(STEP)?;
+        conn.guard(self.timeout, self.gives_way_after);
         for group in std::mem::take(&mut self.groups) {
             let write = group.effect.write();
             let ran = write.run(conn, &group.rows, group.is_guarded).await;
@@ -117,7 +115,8 @@ impl<'e> Writes<'e> {
                 _ => Error::Together { failure },
             });
         }
-        conn.unguard().await.step(STEP)
+        conn.unguard();
+        Ok(())
     }
 }
 
@@ -135,7 +134,7 @@ fn failure(
             Reason::WriteGuard.sentence().to_owned(),
         ),
         Err(error) => {
-            let (reason, is_permanent) = match (error.kind(), conn.interruption()) {
+            let (reason, is_permanent) = match (error.kind(), conn.unguard()) {
                 (DbErrorKind::Contended, _) => {
                     return Err(Error::Store {
                         step: STEP,
@@ -147,7 +146,7 @@ fn failure(
                     (Reason::Preempted, false)
                 }
                 (DbErrorKind::Interrupted, _) => (Reason::EffectTimeout, false),
-                (DbErrorKind::Other, _) => (Reason::EffectFailed, false),
+                (DbErrorKind::Other | DbErrorKind::Unavailable, _) => (Reason::EffectFailed, false),
             };
             (reason, is_permanent, error.to_string())
         }

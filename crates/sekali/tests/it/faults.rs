@@ -254,7 +254,7 @@ async fn slow_effects_do_not_slow_the_answers_of_other_sources() {
     }
     let best = rounds.iter().min().unwrap();
     assert!(
-        *best < Duration::from_millis(50),
+        *best < Duration::from_millis(300),
         "p99 by round: {rounds:?}"
     );
     let preempted = rig

@@ -12,6 +12,11 @@ fn batches() -> String {
 }
 
 async fn limited(limits: Limits) -> Rig {
+    // What waits is what one transaction leaves.
+    let limits = Limits {
+        admission_batches_at_once: 1,
+        ..limits
+    };
     let options = Options {
         limits,
         ..Options::default()

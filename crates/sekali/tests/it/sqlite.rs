@@ -1,7 +1,7 @@
 //! What holds of a file of SQLite alone, which one process serves.
 
 use sekali::store::Erase;
-use sekali::{Schema, Store, StoreOptions};
+use sekali::{Store, StoreOptions};
 
 use super::leases::claim_by_a_dead_worker;
 use super::operators::conflict;
@@ -23,10 +23,9 @@ async fn only_one_process_serves_a_file_and_others_write_beside_it() {
     let rig = Rig::start(&docs("")).await;
     let open = |exclusive| {
         Store::open(StoreOptions {
-            database: rig.engine.store().database().clone(),
             clock: rig.clock.clone(),
             exclusive,
-            schema: Schema::Make,
+            ..StoreOptions::serving(rig.engine.store().database().clone())
         })
     };
     assert!(conflict(open(true).await.map(drop)).contains("already served"));

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use sekali::observer::Observer;
 use sekali::store::{EventRow, ReadDepth, Setup, ShowEvent, Story};
 use sekali::{
-    Clock, Database, Engine, EngineOptions, Limits, Result, Schema, Source, Sources, Store,
-    StoreOptions,
+    Clock, Database, Engine, EngineOptions, Limits, Result, Source, Sources, Store, StoreOptions,
 };
 use sekali_testkit::{mariadb, postgres};
 use tempfile::TempDir;
@@ -41,6 +40,8 @@ impl Default for Options {
             setup: DOCS,
             workers: 1,
             limits: Limits {
+                // What a transaction takes can be told from what the one before left.
+                admission_batches_at_once: 1,
                 poll,
                 ..Limits::default()
             },
@@ -225,10 +226,10 @@ impl Rig {
 
 async fn open(place: &Place, clock: &Clock) -> Store {
     let store = Store::open(StoreOptions {
-        database: place.database.clone(),
         clock: clock.clone(),
-        exclusive: true,
-        schema: Schema::Make,
+        // The servers of tests do not wait for the disk.
+        allow_unsafe_durability: true,
+        ..StoreOptions::serving(place.database.clone())
     });
     store.await.unwrap()
 }

@@ -36,6 +36,8 @@ pub enum DbErrorKind {
     Interrupted,
     /// Another transaction was in the way; the same again will do.
     Contended,
+    /// The database cannot work now, or its answer never came: nothing else will go better than this.
+    Unavailable,
     /// Anything else: trying again may help.
     Other,
 }
@@ -51,8 +53,9 @@ impl DbError {
                     None => of_postgres(&error.code().unwrap_or_default()),
                 }
             }
+            Self::Network(error) => of_driver(error),
             Self::TooSlow(_) => DbErrorKind::Interrupted,
-            Self::Network(_) | Self::NoColumn { .. } | Self::Gone => DbErrorKind::Other,
+            Self::NoColumn { .. } | Self::Gone => DbErrorKind::Other,
         }
     }
 }
@@ -64,6 +67,31 @@ fn of_sqlite(error: &rusqlite::Error) -> DbErrorKind {
             DbErrorKind::Constraint
         }
         Some(Code::OperationInterrupted) => DbErrorKind::Interrupted,
+        Some(
+            Code::DatabaseBusy
+            | Code::DiskFull
+            | Code::ReadOnly
+            | Code::CannotOpen
+            | Code::SystemIoFailure
+            | Code::DatabaseCorrupt
+            | Code::NotADatabase,
+        ) => DbErrorKind::Unavailable,
+        _ => DbErrorKind::Other,
+    }
+}
+
+/// Reads what is not the word of a server: the way there, or the driver.
+fn of_driver(error: &sqlx::Error) -> DbErrorKind {
+    use sqlx::Error as E;
+    match error {
+        E::Io(_)
+        | E::Tls(_)
+        | E::Protocol(_)
+        | E::PoolTimedOut
+        | E::PoolClosed
+        | E::WorkerCrashed
+        | E::Configuration(_)
+        | E::BeginFailed => DbErrorKind::Unavailable,
         _ => DbErrorKind::Other,
     }
 }
@@ -73,10 +101,17 @@ fn of_postgres(code: &str) -> DbErrorKind {
     match code {
         "40001" | "40P01" => DbErrorKind::Contended,
         "57014" => DbErrorKind::Interrupted,
+        // A standby, or a transaction that may only read.
+        "25006" => DbErrorKind::Unavailable,
         // Raised by a trigger or a function of the user's, which refuses the row.
         "P0001" => DbErrorKind::Constraint,
-        _ if code.starts_with("22") || code.starts_with("23") => DbErrorKind::Constraint,
-        _ => DbErrorKind::Other,
+        _ => match code.get(..2) {
+            Some("22" | "23") => DbErrorKind::Constraint,
+            // The connection, authentication, resources (also the disk), an operator, the system, the transaction that a
+            // time-out has ended.
+            Some("08" | "28" | "53" | "57" | "58" | "25") => DbErrorKind::Unavailable,
+            _ => DbErrorKind::Other,
+        },
     }
 }
 
@@ -86,6 +121,10 @@ fn of_mysql(number: u16, state: &str) -> DbErrorKind {
         1213 | 1205 | 1020 => DbErrorKind::Contended,
         // Interrupted, and the two names of the time limit.
         1317 | 3024 | 1969 => DbErrorKind::Interrupted,
+        // No connection left, no right to come in, shutting down, killed, no disk or no memory left, read-only, a node of a
+        // cluster that is not ready.
+        1040 | 1203 | 1045 | 1053 | 1927 | 1021 | 1026 | 1037 | 1041 | 1114 | 1290 | 1792
+        | 1836 | 1047 | 4031 => DbErrorKind::Unavailable,
         // Raised by a trigger of the user's, which refuses the row.
         1644 => DbErrorKind::Constraint,
         // Values that do not fit their column, and checks.
@@ -105,10 +144,12 @@ mod tests {
         assert_eq!(of_postgres("23505"), DbErrorKind::Constraint);
         assert_eq!(of_postgres("22P02"), DbErrorKind::Constraint);
         assert_eq!(of_postgres("57014"), DbErrorKind::Interrupted);
-        assert_eq!(of_postgres("53300"), DbErrorKind::Other);
+        assert_eq!(of_postgres("53300"), DbErrorKind::Unavailable);
+        assert_eq!(of_postgres("42P01"), DbErrorKind::Other);
         assert_eq!(of_mysql(1213, "40001"), DbErrorKind::Contended);
         assert_eq!(of_mysql(1062, "23000"), DbErrorKind::Constraint);
         assert_eq!(of_mysql(1366, "HY000"), DbErrorKind::Constraint);
-        assert_eq!(of_mysql(2006, "HY000"), DbErrorKind::Other);
+        assert_eq!(of_mysql(1290, "HY000"), DbErrorKind::Unavailable);
+        assert_eq!(of_mysql(1146, "42S02"), DbErrorKind::Other);
     }
 }

@@ -1,9 +1,6 @@
-//! MySQL's and MariaDB's part: many rows as one JSON document, and a time limit that the client keeps.
+//! MySQL's and MariaDB's part: many rows as one JSON document.
 //!
 //! Nothing is used that only one of the two has.
-
-use std::future::Future;
-use std::time::Instant;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,6 +10,10 @@ use sqlx::{AssertSqlSafe, Executor as _, MySql, MySqlConnection, SqlSafeStr as _
 
 use super::{DbError, Value};
 use crate::store::rows::{Kind, Rows};
+
+/// Asks for the time and for the name of the session.
+pub(super) const NOW: &str =
+    "select cast(unix_timestamp(now(3)) * 1000 as signed), cast(connection_id() as signed)";
 
 type Bound<'q> = Query<'q, MySql, MySqlArguments>;
 
@@ -64,57 +65,38 @@ fn push_value(out: &mut String, value: &Value<'_>) {
     }
 }
 
-/// Waits for an answer until the deadline. A statement that is given up leaves its connection unusable.
-async fn within<T>(
-    deadline: Option<Instant>,
-    answer: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, DbError> {
-    let Some(deadline) = deadline else {
-        return Ok(answer.await?);
-    };
-    let left = deadline.saturating_duration_since(Instant::now());
-    match tokio::time::timeout(left, answer).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(DbError::TooSlow(left)),
-    }
-}
-
 pub(super) async fn execute(
     db: &mut MySqlConnection,
-    deadline: Option<Instant>,
     sql: &str,
     values: &[Value<'_>],
 ) -> Result<u64, DbError> {
-    let done = within(deadline, bound(sql, values).execute(db)).await?;
+    let done = bound(sql, values).execute(db).await?;
     Ok(done.rows_affected())
 }
 
 pub(super) async fn fetch(
     db: &mut MySqlConnection,
-    deadline: Option<Instant>,
     sql: &str,
     values: &[Value<'_>],
 ) -> Result<Vec<MySqlRow>, DbError> {
-    within(deadline, bound(sql, values).fetch_all(db)).await
+    Ok(bound(sql, values).fetch_all(db).await?)
 }
 
 pub(super) async fn execute_all(
     db: &mut MySqlConnection,
-    deadline: Option<Instant>,
     sql: &str,
     rows: &Rows<'_>,
 ) -> Result<u64, DbError> {
-    let done = within(deadline, bound_all(sql, rows).execute(db)).await?;
+    let done = bound_all(sql, rows).execute(db).await?;
     Ok(done.rows_affected())
 }
 
 pub(super) async fn fetch_all(
     db: &mut MySqlConnection,
-    deadline: Option<Instant>,
     sql: &str,
     rows: &Rows<'_>,
 ) -> Result<Vec<MySqlRow>, DbError> {
-    within(deadline, bound_all(sql, rows).fetch_all(db)).await
+    Ok(bound_all(sql, rows).fetch_all(db).await?)
 }
 
 pub(super) async fn script(db: &mut MySqlConnection, sql: &str) -> Result<(), DbError> {

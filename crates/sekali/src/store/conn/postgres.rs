@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
@@ -10,6 +9,10 @@ use sqlx::{AssertSqlSafe, Executor as _, PgConnection, Postgres, SqlSafeStr as _
 
 use super::{DbError, Row, Value};
 use crate::store::rows::{Insert, Kind, Rows};
+
+/// Asks for the time and for the name of the session.
+pub(super) const NOW: &str =
+    "select (extract(epoch from clock_timestamp()) * 1000)::bigint, pg_backend_pid()::bigint";
 
 type Bound<'q> = Query<'q, Postgres, PgArguments>;
 
@@ -147,15 +150,6 @@ pub(super) async fn check(db: &mut PgConnection, sql: &str) -> Result<(), DbErro
     db.prepare(AssertSqlSafe(numbered(sql)).into_sql_str())
         .await?;
     Ok(())
-}
-
-/// Limits how long each statement of the transaction may run; zero lifts the limit.
-pub(super) async fn limit_statements(
-    db: &mut PgConnection,
-    limit: Duration,
-) -> Result<(), DbError> {
-    let sql = format!("set local statement_timeout = {}", limit.as_millis());
-    script(db, &sql).await
 }
 
 /// The types of the columns of the user's tables, by table: a value is written as text and cast to its column's type.

@@ -2,7 +2,7 @@
 //!
 //! Nothing but a look is done where the schema is up to date, so that a role without the right to change it can serve.
 
-use sqlx::{Executor as _, MySqlConnection, MySqlPool, PgConnection, PgPool, Row as _};
+use sqlx::{Executor as _, MySqlConnection, PgConnection, Row as _};
 
 use crate::error::{Error, Result, Step as _};
 use crate::store::Schema;
@@ -17,17 +17,12 @@ const WAIT_S: i64 = 60;
 /// Names the lock that a node holds while it changes the schema.
 const LOCK: i64 = 0x5e6a_11b0;
 
-pub(super) async fn postgres(pool: &PgPool, schema: Schema) -> Result<()> {
-    let mut db = pool
-        .acquire()
-        .await
-        .map_err(DbError::Network)
-        .step("reach the database")?;
-    let known = version_of_postgres(&mut db).await.step(STEP)?;
+pub(super) async fn postgres(db: &mut PgConnection, schema: Schema) -> Result<()> {
+    let known = version_of_postgres(db).await.step(STEP)?;
     if !is_to_be_made(schema, known, POSTGRES.len())? {
         return Ok(());
     }
-    migrate_postgres(&mut db).await.step(STEP)
+    migrate_postgres(db).await.step(STEP)
 }
 
 async fn version_of_postgres(db: &mut PgConnection) -> Result<Option<i64>, DbError> {
@@ -65,13 +60,8 @@ async fn migrate_postgres(db: &mut PgConnection) -> Result<(), DbError> {
     Ok(open.commit().await?)
 }
 
-pub(super) async fn mysql(pool: &MySqlPool, schema: Schema) -> Result<()> {
-    let mut db = pool
-        .acquire()
-        .await
-        .map_err(DbError::Network)
-        .step("reach the database")?;
-    let known = version_of_mysql(&mut db).await.step(STEP)?;
+pub(super) async fn mysql(db: &mut MySqlConnection, schema: Schema) -> Result<()> {
+    let known = version_of_mysql(db).await.step(STEP)?;
     if !is_to_be_made(schema, known, MYSQL.len())? {
         return Ok(());
     }
@@ -90,7 +80,7 @@ pub(super) async fn mysql(pool: &MySqlPool, schema: Schema) -> Result<()> {
             problem: format!("another node has been changing the schema for {WAIT_S} seconds"),
         });
     }
-    let migrated = migrate_mysql(&mut db).await.step(STEP);
+    let migrated = migrate_mysql(db).await.step(STEP);
     // It is let go with the connection at the latest.
     let _ = sqlx::query("select release_lock(?)")
         .bind(name)
