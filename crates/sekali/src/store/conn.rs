@@ -147,6 +147,7 @@ impl<'c> Wire<'c> {
     }
 }
 
+pub(super) use mysql::{rendered, run_several};
 pub(super) use postgres::ColumnTypes;
 
 impl Conn<'_> {
@@ -253,7 +254,7 @@ impl Conn<'_> {
             Self::Postgres { db, .. } => {
                 postgres::execute_all(db, &texts.postgres, insert.kinds(), rows).await
             }
-            Self::MySql { db, .. } => mysql::execute_all(db, &texts.mysql, rows).await,
+            Self::MySql { db, .. } => mysql::insert_all(db, &texts.mysql, rows).await,
         }
     }
 

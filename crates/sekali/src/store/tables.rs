@@ -3,7 +3,7 @@
 //! A version column carries a guard in the write itself: a row that stands higher than the event is not touched. That
 //! cannot happen behind the gate unless somebody else writes the table, and is then an error of its own.
 //!
-//! SQLite and MySQL write row by row. PostgreSQL writes all rows at once; values come as text and are cast to the types
+//! SQLite writes row by row, and so does MySQL, in one round trip. PostgreSQL writes all rows at once; values come as text and are cast to the types
 //! of their columns, without the length of those, so that a text that is too long is refused and not cut.
 
 use std::time::Duration;
@@ -82,13 +82,14 @@ impl Write {
             }
             return ran;
         }
+        if let Conn::MySql { db, wire } = conn {
+            return wire
+                .within(self.mysql.run(self, db, rows, uses_guard))
+                .await;
+        }
         for row in rows {
-            let ran = match conn {
-                Conn::MySql { .. } => self.mysql.run(self, conn, row, uses_guard).await?,
-                _ => self.sqlite.run(self, conn, row, uses_guard).await?,
-            };
-            if ran == Ran::MetGuard {
-                return Ok(ran);
+            if self.sqlite.run(self, conn, row, uses_guard).await? == Ran::MetGuard {
+                return Ok(Ran::MetGuard);
             }
         }
         Ok(Ran::Done)

@@ -1,15 +1,22 @@
-//! MySQL's and MariaDB's part: many rows as one JSON document.
+//! MySQL's and MariaDB's part: new rows as literals, rows to be found or changed as one JSON document.
 //!
 //! Nothing is used that only one of the two has.
 
+use std::pin::pin;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures_util::TryStreamExt as _;
 use sqlx::mysql::{MySqlArguments, MySqlRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Executor as _, MySql, MySqlConnection, SqlSafeStr as _};
+use sqlx::{AssertSqlSafe, Either, Executor as _, MySql, MySqlConnection, SqlSafeStr as _};
 
 use super::{DbError, Value};
 use crate::store::rows::{Kind, Rows};
+
+mod literal;
+
+pub(in crate::store) use literal::rendered;
 
 /// Asks for the time and for the name of the session.
 pub(super) const NOW: &str =
@@ -97,6 +104,55 @@ pub(super) async fn fetch_all(
     rows: &Rows<'_>,
 ) -> Result<Vec<MySqlRow>, DbError> {
     Ok(bound_all(sql, rows).fetch_all(db).await?)
+}
+
+/// Inserts rows; the question mark of the statement stands for all of them.
+pub(super) async fn insert_all(
+    db: &mut MySqlConnection,
+    sql: &str,
+    rows: &Rows<'_>,
+) -> Result<u64, DbError> {
+    let sql = sql.replacen('?', &literal::rows(rows), 1);
+    let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await?;
+    Ok(done.rows_affected())
+}
+
+/// What became of one of several statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store) struct Ended {
+    /// How many rows it changed, or met.
+    pub(in crate::store) changed: u64,
+    /// How many rows it gave.
+    pub(in crate::store) found: usize,
+}
+
+/// Runs several statements without waiting for the answer of each before the next.
+pub(in crate::store) async fn run_several(
+    db: &mut MySqlConnection,
+    statements: Vec<String>,
+) -> Result<Vec<Ended>, DbError> {
+    /// How much text goes at once, so that no packet is too large.
+    const LEN: usize = 1024 * 1024;
+    let mut statements = statements.into_iter().peekable();
+    let mut all = Vec::with_capacity(statements.size_hint().0);
+    while let Some(mut text) = statements.next() {
+        while let Some(next) = statements.next_if(|next| text.len() + next.len() < LEN) {
+            text.push(';');
+            text.push_str(&next);
+        }
+        let mut answers = pin!(sqlx::raw_sql(AssertSqlSafe(text)).fetch_many(&mut *db));
+        let mut found = 0;
+        while let Some(answer) = answers.try_next().await? {
+            match answer {
+                Either::Right(_) => found += 1,
+                Either::Left(end) => all.push(Ended {
+                    changed: end.rows_affected(),
+                    found: std::mem::take(&mut found),
+                }),
+            }
+        }
+    }
+    Ok(all)
 }
 
 pub(super) async fn script(db: &mut MySqlConnection, sql: &str) -> Result<(), DbError> {

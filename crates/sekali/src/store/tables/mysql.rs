@@ -2,10 +2,14 @@
 //!
 //! `on duplicate key update` is not used: it changes whatever row any unique key of the table meets, not only the one
 //! that the effect names. The rows of an entity are written under its lock, so that nobody comes in between; whoever
-//! else writes the table may, and is met as a constraint.
+//! else writes the table may, and is met as a constraint. Each row has statements of its own, which compare and convert
+//! as those of a person would; they go to the server together.
 
 use super::{Columns, Ran, Write, WriteKind, equal, list, quoted};
-use crate::store::{Conn, DbError, Value};
+use sqlx::MySqlConnection;
+
+use crate::store::conn::{rendered, run_several};
+use crate::store::{DbError, Value};
 
 /// The statements of one effect.
 #[derive(Clone, Debug)]
@@ -58,43 +62,72 @@ impl Texts {
         changes.chain(&self.insert).map(String::as_str)
     }
 
+    /// Writes rows: those that are there are changed, and those that are missing inserted.
     pub(super) async fn run(
         &self,
         write: &Write,
-        conn: &mut Conn<'_>,
-        row: &[Value<'_>],
+        db: &mut MySqlConnection,
+        rows: &[Vec<Value<'_>>],
         uses_guard: bool,
     ) -> Result<Ran, DbError> {
+        let untouched = self.change(write, db, rows, uses_guard).await?;
+        if untouched.is_empty() || (self.insert.is_none() && !uses_guard) {
+            return Ok(Ran::Done);
+        }
+        let mut exists = Vec::with_capacity(untouched.len());
+        for row in &untouched {
+            exists.push(rendered(&self.exists, write.key_of(row)));
+        }
+        let there = run_several(db, exists).await?;
+        if uses_guard && there.iter().any(|end| end.found > 0) {
+            return Ok(Ran::MetGuard);
+        }
+        if let Some(insert) = &self.insert {
+            let mut inserts = Vec::with_capacity(untouched.len());
+            for (row, end) in untouched.iter().zip(&there) {
+                if end.found == 0 {
+                    inserts.push(rendered(insert, row.iter()));
+                }
+            }
+            run_several(db, inserts).await?;
+        }
+        Ok(Ran::Done)
+    }
+
+    /// Changes or deletes the rows that are there, and returns those that were not touched.
+    async fn change<'r, 'v>(
+        &self,
+        write: &Write,
+        db: &mut MySqlConnection,
+        rows: &'r [Vec<Value<'v>>],
+        uses_guard: bool,
+    ) -> Result<Vec<&'r Vec<Value<'v>>>, DbError> {
         let sql = match uses_guard {
             true => &self.guarded,
             false => &self.unguarded,
         };
-        let (key, others) = row.split_at(write.columns.keys.len());
-        let values = match write.kind {
-            WriteKind::Delete => write.bound(row, uses_guard).to_vec(),
-            WriteKind::Upsert => {
-                let version = others.last().filter(|_| uses_guard);
-                others.iter().chain(key).chain(version).copied().collect()
+        let statement = |row: &Vec<Value<'_>>| {
+            let (key, others) = row.split_at(write.columns.keys.len());
+            match write.kind {
+                WriteKind::Delete => rendered(sql, write.bound(row, uses_guard)),
+                WriteKind::Upsert => {
+                    let version = others.last().filter(|_| uses_guard);
+                    rendered(sql, others.iter().chain(key).chain(version))
+                }
             }
         };
-        // An update of nothing but keys would change nothing.
-        let has_change = write.kind == WriteKind::Delete || !others.is_empty();
-        if has_change && conn.execute(sql, &values).await? > 0 {
-            return Ok(Ran::Done);
+        if write.kind == WriteKind::Upsert && write.columns.others.is_empty() {
+            // An update of nothing but keys would change nothing.
+            return Ok(rows.iter().collect());
         }
-        if self.insert.is_some() || uses_guard {
-            let is_there = conn
-                .fetch_one(&self.exists, key, |_| Ok(()))
-                .await?
-                .is_some();
-            match (is_there, &self.insert) {
-                (true, _) if uses_guard => return Ok(Ran::MetGuard),
-                (false, Some(insert)) => {
-                    conn.execute(insert, row).await?;
-                }
-                _ => {}
+        let changes = rows.iter().map(statement).collect();
+        let ends = run_several(db, changes).await?;
+        let mut untouched = Vec::new();
+        for (row, end) in rows.iter().zip(&ends) {
+            if end.changed == 0 {
+                untouched.push(row);
             }
         }
-        Ok(Ran::Done)
+        Ok(untouched)
     }
 }
