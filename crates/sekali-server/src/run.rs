@@ -121,20 +121,8 @@ pub(crate) async fn run(
     listeners: Listeners,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let sources = config.sources()?;
     let metrics = Arc::new(Metrics::new());
-    let options = EngineOptions {
-        sources,
-        retired: config.retired.clone(),
-        limits: config.limits(),
-        clock: Clock::System,
-        observer: metrics.clone(),
-        workers: match role.applies() {
-            true => config.worker.count.unwrap_or(2),
-            false => 0,
-        },
-    };
-    let engine = Engine::start(store.clone(), options).await?;
+    let engine = start(&config, role, &store, metrics.clone()).await?;
     let (stop, stopping) = watch::channel(false);
     let keys = http::Keys::new(&config, engine.sources())?;
     let app = Arc::new(App::new(
@@ -184,6 +172,26 @@ pub(crate) async fn run(
     engine.stop(config.server.drain.into()).await;
     tracing::info!("stopped");
     Ok(())
+}
+
+async fn start(
+    config: &Config,
+    role: Role,
+    store: &Store,
+    observer: Arc<Metrics>,
+) -> anyhow::Result<Engine> {
+    let options = EngineOptions {
+        sources: config.sources()?,
+        retired: config.retired.clone(),
+        limits: config.limits(),
+        clock: Clock::System,
+        observer,
+        workers: match role.applies() {
+            true => config.worker.count.unwrap_or(2),
+            false => 0,
+        },
+    };
+    Ok(Engine::start(store.clone(), options).await?)
 }
 
 /// Waits until it is told to end.

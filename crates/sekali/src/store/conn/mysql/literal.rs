@@ -74,7 +74,7 @@ fn push(out: &mut String, value: &Value<'_>) {
 /// Tells whether a text is short and has no character that any server could take for more than itself.
 fn is_plain(text: &str) -> bool {
     let is_harmless = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/ ".contains(byte);
-    text.len() < 256 && text.as_bytes().iter().all(|byte| is_harmless(byte))
+    text.len() < 256 && text.as_bytes().iter().all(is_harmless)
 }
 
 fn push_digits(out: &mut String, bytes: &[u8]) {
