@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub mod galera;
 pub mod mariadb;
 pub mod postgres;
 mod process;

@@ -41,6 +41,11 @@ impl MariaDb {
     ///
     /// A server that cannot be started fails the test.
     pub fn start(arguments: &[&str]) -> Self {
+        Self::resume(Self::prepare(), crate::free_port(), arguments)
+    }
+
+    /// Makes a folder with the data of a new server.
+    pub(crate) fn prepare() -> TempDir {
         let folder = folder(USER);
         let data = folder.path().join("data");
         let mut init = as_user(
@@ -55,7 +60,7 @@ impl MariaDb {
         init.arg(format!("--datadir={}", data.display()))
             .current_dir("/");
         crate::run(&mut init);
-        Self::resume(folder, crate::free_port(), arguments)
+        folder
     }
 
     /// Starts a server in the folder of an earlier one.

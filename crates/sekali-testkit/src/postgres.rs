@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 use crate::process::{Process, as_user, folder};
 
+mod standby;
+
 const USER: &str = "postgres";
 
 /// A PostgreSQL server with databases for tests.
