@@ -15,11 +15,13 @@ use serde::Deserialize;
 
 mod explain;
 mod keys;
+mod lock;
 mod public_url;
 mod units;
 
 use explain::explain;
 pub(crate) use keys::KeysConfig;
+pub(crate) use lock::LockConfig;
 pub(crate) use public_url::PublicUrl;
 pub(crate) use units::{Keep, Size};
 
@@ -167,6 +169,8 @@ pub(crate) struct Config {
     pub(crate) retention: RetentionConfig,
     /// How keys of senders are fetched.
     pub(crate) keys: KeysConfig,
+    /// The lock in Redis, where there is one.
+    pub(crate) lock: Option<LockConfig>,
     /// What is logged.
     pub(crate) log: LogConfig,
     /// Sources that are not configured any more, although events of theirs may be pending.

@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, LockConfig};
 use crate::http::{self, App};
 use crate::role::Role;
 use crate::telemetry::Metrics;
@@ -121,7 +121,8 @@ pub(crate) async fn run(
     listeners: Listeners,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let metrics = Arc::new(Metrics::new());
+    let lock = config.lock.as_ref().map(LockConfig::start).transpose()?;
+    let metrics = Arc::new(Metrics::new(lock.as_ref()));
     let engine = start(&config, role, &store, metrics.clone()).await?;
     let (stop, stopping) = watch::channel(false);
     let keys = http::Keys::new(&config, engine.sources())?;

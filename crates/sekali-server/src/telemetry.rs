@@ -1,5 +1,6 @@
 //! Logs and metrics: what the engine reports, turned into lines and numbers.
 
+mod lock;
 mod logs;
 mod metrics;
 

@@ -29,6 +29,8 @@ mod fingerprint;
 pub mod headers;
 pub mod identify;
 pub mod limits;
+#[cfg(feature = "redis-lock")]
+pub mod lock;
 pub mod observer;
 pub mod order;
 pub mod reason;

@@ -6,7 +6,7 @@ use sekali::store::CheckEffects;
 use sekali::{Database, Source};
 
 use super::{ConfigArgs, DONE, output};
-use crate::config::Config;
+use crate::config::{Config, LockConfig};
 use crate::run;
 
 /// Tells whether a configuration can be used: sources, secrets, and the effects against the database.
@@ -14,6 +14,8 @@ use crate::run;
 /// Nothing is changed: a database that is not there yet is tried out in the temporary folder.
 pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
     let sources = config.sources()?;
+    // What is wrong with its settings; that Redis is away is no error.
+    let lock = config.lock.as_ref().map(LockConfig::start).transpose()?;
     let database = config.database()?;
     let trial = tempfile::tempdir().context("could not create a folder to try the database in")?;
     let is_new = matches!(&database, Database::Sqlite(path) if !path.exists());
@@ -44,6 +46,9 @@ pub(crate) async fn check(mut config: Config) -> anyhow::Result<u8> {
         false => "reached",
     };
     output::line(&format!("database {database}: {state}"));
+    if lock.is_some() {
+        output::line("lock in Redis: set up; that Redis is away never fails a delivery");
+    }
     output::line("the configuration can be used");
     Ok(DONE)
 }

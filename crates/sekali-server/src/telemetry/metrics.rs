@@ -9,10 +9,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
+use sekali::lock::Lock;
 use sekali::observer::{Observer, Received, Settled};
 use sekali::store::Depth;
 use sekali::{Outcome, Status};
 
+use super::lock::LockNumbers;
 use super::logs::{log_attempt, log_delivery};
 
 /// Event types that have numbers of their own, per source; more are counted as `other`.
@@ -92,7 +94,7 @@ impl Types {
 
 impl Metrics {
     /// Creates all numbers at zero.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(lock: Option<&Lock>) -> Self {
         let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(0.0005, 2.0, 16));
         let long: fn() -> Histogram = || {
             Histogram::new([
@@ -125,6 +127,10 @@ impl Metrics {
             types: Types::default(),
             hot: RwLock::default(),
         };
+        if let Some(lock) = lock {
+            let numbers = LockNumbers(lock.clone());
+            metrics.registry.register_collector(Box::new(numbers));
+        }
         metrics.register_counts();
         metrics.register_measures();
         metrics

@@ -12,6 +12,7 @@ mod cli;
 mod coverage;
 mod graceful;
 mod kill;
+mod lock;
 mod observe;
 mod providers;
 mod proxies;

@@ -23,7 +23,10 @@ impl Postgres {
             .arg(folder.path().join("data"));
         crate::run(&mut copy);
         let standby = Self::resume(folder, crate::free_port(), settings);
-        self.sql("postgres", "alter system set synchronous_standby_names = '*'");
+        self.sql(
+            "postgres",
+            "alter system set synchronous_standby_names = '*'",
+        );
         self.sql("postgres", "select pg_reload_conf()");
         let follows = "select count(*) from pg_stat_replication where sync_state = 'sync'";
         let end = Instant::now() + PATIENCE;
