@@ -9,6 +9,7 @@ mod fixtures;
 mod groups;
 mod hard_streams;
 mod leases;
+mod model;
 mod mutations;
 mod operators;
 mod order;

@@ -65,7 +65,7 @@ pub(crate) fn badly_answered(outcomes: &HashMap<String, Vec<Outcome>>) -> Vec<St
     clippy::disallowed_methods,
     reason = "a longer run is asked for in the environment"
 )]
-fn seeds(default: u64) -> std::ops::RangeInclusive<u64> {
+pub(crate) fn seeds(default: u64) -> std::ops::RangeInclusive<u64> {
     let asked = std::env::var("SEKALI_SEEDS").ok();
     1..=asked.map_or(default, |count| {
         count.parse().expect("SEKALI_SEEDS is a number")

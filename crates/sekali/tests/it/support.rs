@@ -18,6 +18,7 @@ mod table;
 mod wire;
 
 pub(crate) use hold::settle;
+pub(crate) use sql::{query, script};
 pub(crate) use table::{DOCS, docs, source, sources, titled, update};
 pub(crate) use wire::{Refused, Request};
 

@@ -1,6 +1,7 @@
 //! Raw SQL beside the engine.
 
 use sekali::Result;
+use sekali::Store;
 use sekali::store::{Conn, DbError, Row, Setup, Transaction};
 
 use super::Rig;
@@ -16,14 +17,26 @@ impl Rig {
 
     /// Runs a query; every value comes as text, null as `-`.
     pub(crate) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
-        let sql = super::dialect::query(sql);
-        self.engine.store().read(Query { sql }).await.unwrap()
+        query(self.engine.store(), sql).await
     }
 
     /// Runs a query of one column and joins its rows by blanks.
     pub(crate) async fn column(&self, sql: &str) -> String {
         let rows = self.query(sql).await;
         rows.concat().join(" ")
+    }
+}
+
+/// Runs a query; every value comes as text, null as `-`.
+pub(crate) async fn query(store: &Store, sql: &str) -> Vec<Vec<String>> {
+    let sql = super::dialect::query(sql);
+    store.read(Query { sql }).await.unwrap()
+}
+
+/// Runs statements.
+pub(crate) async fn script(store: &Store, sql: &str) {
+    for sql in super::dialect::translated(sql) {
+        store.write(Setup { sql }).await.unwrap();
     }
 }
 
