@@ -158,7 +158,7 @@ select seq, convert(source using utf8mb4) as source, convert(scope using utf8mb4
        convert(event_id using utf8mb4) as event_id, convert(event_type using utf8mb4) as event_type,
        convert(entity_type using utf8mb4) as entity_type, convert(entity_id using utf8mb4) as entity_id, source_version,
        concat(date_format(date_add('1970-01-01', interval floor(occurred_at / 1000000000) second), '%Y-%m-%dT%H:%i:%s.'),
-              lpad(mod(occurred_at, 1000000000), 9, '0'), 'Z') as occurred_at,
+              lpad(mod(mod(occurred_at, 1000000000) + 1000000000, 1000000000), 9, '0'), 'Z') as occurred_at,
        processing_status, status_reason, attempts, error_message,
        concat(date_format(date_add('1970-01-01', interval floor(received_at / 1000) second), '%Y-%m-%dT%H:%i:%s.'),
               lpad(mod(received_at, 1000), 3, '0'), 'Z') as received_at,

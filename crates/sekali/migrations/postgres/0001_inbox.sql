@@ -170,8 +170,9 @@ create index webhook_rejected_requests_source on webhook_rejected_requests (sour
 
 create view sekali_events as
 select seq, source, scope, event_id, event_type, entity_type, entity_id, source_version,
-       to_char(to_timestamp(occurred_at / 1000000000) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.')
-           || lpad((occurred_at % 1000000000)::text, 9, '0') || 'Z' as occurred_at,
+       to_char(to_timestamp((occurred_at - ((occurred_at % 1000000000 + 1000000000) % 1000000000)) / 1000000000)
+           at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.')
+           || lpad(((occurred_at % 1000000000 + 1000000000) % 1000000000)::text, 9, '0') || 'Z' as occurred_at,
        processing_status, status_reason, attempts, error_message,
        to_char(to_timestamp(received_at / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as received_at,
        to_char(to_timestamp(processed_at / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as processed_at,

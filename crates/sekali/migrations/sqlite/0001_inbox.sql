@@ -168,8 +168,10 @@ create index webhook_rejected_requests_source on webhook_rejected_requests (sour
 
 create view sekali_events as
 select seq, source, scope, event_id, event_type, entity_type, entity_id, source_version,
-       case when occurred_at is not null then strftime('%Y-%m-%dT%H:%M:%S', occurred_at / 1000000000, 'unixepoch')
-            || printf('.%09dZ', occurred_at % 1000000000) end as occurred_at,
+       case when occurred_at is not null
+            then strftime('%Y-%m-%dT%H:%M:%S', (occurred_at - ((occurred_at % 1000000000 + 1000000000) % 1000000000))
+            / 1000000000, 'unixepoch')
+            || printf('.%09dZ', ((occurred_at % 1000000000 + 1000000000) % 1000000000)) end as occurred_at,
        processing_status, status_reason, attempts, error_message,
        strftime('%Y-%m-%dT%H:%M:%fZ', received_at / 1000.0, 'unixepoch') as received_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', processed_at / 1000.0, 'unixepoch') as processed_at,

@@ -118,7 +118,8 @@ async fn migrate_mysql(db: &mut MySqlConnection) -> Result<(), DbError> {
     {
         db.execute(sqlx::raw_sql(*sql)).await?;
         let version = i64::try_from(index + 1).unwrap_or(i64::MAX);
-        let noted = sqlx::query("insert into webhook_schema (version) values (?)").bind(version);
+        let noted =
+            sqlx::query("insert ignore into webhook_schema (version) values (?)").bind(version);
         noted.execute(&mut *db).await?;
     }
     Ok(())
