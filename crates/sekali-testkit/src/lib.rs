@@ -54,8 +54,15 @@ pub fn free_port() -> u16 {
 ///
 /// A failure is told with everything that the command wrote.
 pub fn run(command: &mut Command) -> String {
+    try_run(command).unwrap_or_else(|said| panic!("{command:?}: {said}"))
+}
+
+/// Like [`run`], for a command that may fail; the error is what it wrote.
+pub(crate) fn try_run(command: &mut Command) -> Result<String, String> {
     let done = command.output().unwrap();
     let [out, err] = [&done.stdout, &done.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(done.status.success(), "{command:?}: {out}{err}");
-    out.into_owned()
+    match done.status.success() {
+        true => Ok(out.into_owned()),
+        false => Err(format!("{out}{err}")),
+    }
 }

@@ -159,22 +159,21 @@ impl MariaDb {
 ///
 /// A statement that fails fails the test.
 pub fn query(url: &str, sql: &str) -> String {
-    let place = url.rsplit('@').next().unwrap_or_default();
+    try_query(url, sql).unwrap_or_else(|said| panic!("{sql}: {said}"))
+}
+
+/// Like [`query`], for statements that may fail; the error is what the server said.
+pub fn try_query(url: &str, sql: &str) -> Result<String, String> {
+    let (who, place) = url.rsplit_once('@').unwrap_or(("", url));
+    let who = who.rsplit('/').next().unwrap_or_default();
+    let (user, password) = who.split_once(':').unwrap_or((who, ""));
     let place = place.split('?').next().unwrap_or_default();
     let (address, name) = place.split_once('/').unwrap_or((place, ""));
     let port = address.rsplit(':').next().unwrap_or_default();
     let mut command = Command::new(crate::program("mariadb", "mariadb-client", &[]));
-    command.args([
-        "--no-defaults",
-        "-usekali",
-        "-pfake-password",
-        "-N",
-        "-B",
-        "-h",
-        "127.0.0.1",
-    ]);
-    command.args(["-P", port, "-e", sql, name]);
-    crate::run(&mut command)
+    command.args(["--no-defaults", "-N", "-B", "-h", "127.0.0.1", "-P", port]);
+    command.args([format!("-u{user}"), format!("-p{password}")]);
+    crate::try_run(command.args(["-e", sql, name]))
 }
 
 fn client(socket: &Path, database: &str, sql: &str) -> std::process::Output {

@@ -158,20 +158,14 @@ impl Postgres {
 ///
 /// A statement that fails fails the test.
 pub fn query(url: &str, sql: &str) -> String {
+    try_query(url, sql).unwrap_or_else(|said| panic!("{sql}: {said}"))
+}
+
+/// Like [`query`], for statements that may fail; the error is what the server said.
+pub fn try_query(url: &str, sql: &str) -> Result<String, String> {
     let mut command = Command::new(program("psql"));
-    command.args([
-        "-X",
-        "-q",
-        "-A",
-        "-t",
-        "-v",
-        "ON_ERROR_STOP=1",
-        "-d",
-        url,
-        "-c",
-        sql,
-    ]);
-    crate::run(&mut command)
+    command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+    crate::try_run(command.args(["-d", url, "-c", sql]))
 }
 
 /// Finds a program of the newest server that is installed; Debian keeps them in folders by version.

@@ -8,7 +8,7 @@
 //! or whose server said that it cannot work (it is shutting down, read-only, full), is closed: the next transaction gets
 //! a new one, which may lead to a server that can.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection as _, Pool};
@@ -99,9 +99,12 @@ impl<DB: Driver> NetworkStore<DB> {
             Turn::Later => &self.later,
         };
         let mut tries = Tries::default();
+        let end = Instant::now() + transaction.within();
         loop {
             match self.once(pool, transaction).await {
-                Err(error) if tries.again_after(&error) => tries.rest().await,
+                Err(error) if tries.again_after(&error) && Instant::now() < end => {
+                    tries.rest().await;
+                }
                 result => return result,
             }
         }

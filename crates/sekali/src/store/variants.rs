@@ -5,6 +5,8 @@ use crate::error::{Result, Step as _};
 use crate::event::Delivery;
 use crate::limits::MAX_VARIANTS;
 
+const LOCK: &str = "select 1 from webhook_inbox where seq = ? for update";
+
 const SEEN_AGAIN: &str = "update webhook_variants set seen = seen + 1, last_at = ? \
     where inbox_seq = ? and payload_hash = ? and event_id = ?";
 
@@ -15,6 +17,12 @@ const INSERT: &str = "insert into webhook_variants (inbox_seq, event_id, payload
 
 /// Keeps a delivery's content as evidence beside event `seq`; past the bound it is only counted, by its delivery row.
 pub(super) async fn keep_variant(conn: &mut Conn<'_>, seq: i64, delivery: &Delivery) -> Result<()> {
+    const STEP: &str = "keep a variant";
+    if !conn.is_local() {
+        // Another node may be at the same: nothing is kept twice, and no more than may be.
+        let locked = conn.fetch_one(LOCK, &[seq.into()], |_| Ok(())).await;
+        locked.step(STEP)?;
+    }
     let (event, at) = (&delivery.event, delivery.received_at);
     let hash = Value::Bytes(&event.payload_hash);
     let again = [at.into(), seq.into(), hash, Value::Text(&event.event_id)];
@@ -42,8 +50,6 @@ pub(super) async fn keep_variant(conn: &mut Conn<'_>, seq: i64, delivery: &Deliv
         Value::Text(&event.headers),
         Value::Bytes(&event.body),
     ];
-    conn.execute(INSERT, &values)
-        .await
-        .step("keep a variant")
-        .map(drop)
+    let kept = conn.execute(INSERT, &values).await;
+    kept.step(STEP).map(drop)
 }

@@ -159,7 +159,12 @@ fn take(
         Step::Deliver => {
             let sent = some(dice);
             let outcomes = world.deliver(sent.clone());
-            assert!(outcomes.iter().all(Option::is_some), "nobody crashed");
+            let is_answered = outcomes.iter().all(Option::is_some);
+            assert!(
+                is_answered,
+                "nobody crashed: {:?}",
+                world.errors.lock().unwrap()
+            );
             note(answers, sent, outcomes);
         }
         Step::Twins => {

@@ -99,7 +99,8 @@ fn of_driver(error: &sqlx::Error) -> DbErrorKind {
 /// Reads an SQLSTATE: classes 22 and 23 are data and integrity, 40 a transaction that was rolled back.
 fn of_postgres(code: &str) -> DbErrorKind {
     match code {
-        "40001" | "40P01" => DbErrorKind::Contended,
+        // Serialization, a deadlock, a lock that was waited for too long.
+        "40001" | "40P01" | "55P03" => DbErrorKind::Contended,
         "57014" => DbErrorKind::Interrupted,
         // A standby, or a transaction that may only read.
         "25006" => DbErrorKind::Unavailable,
@@ -141,6 +142,7 @@ mod tests {
     #[test]
     fn codes_have_a_meaning() {
         assert_eq!(of_postgres("40P01"), DbErrorKind::Contended);
+        assert_eq!(of_postgres("55P03"), DbErrorKind::Contended);
         assert_eq!(of_postgres("23505"), DbErrorKind::Constraint);
         assert_eq!(of_postgres("22P02"), DbErrorKind::Constraint);
         assert_eq!(of_postgres("57014"), DbErrorKind::Interrupted);

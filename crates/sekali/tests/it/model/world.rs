@@ -1,7 +1,7 @@
 //! The nodes of a run, each in a runtime of its own that can be taken away in the middle of anything, and their database.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::HeaderMap;
@@ -74,6 +74,8 @@ pub(super) struct World {
     store: Option<Store>,
     nodes: Vec<Node>,
     claims: usize,
+    /// Why deliveries were not admitted.
+    pub(super) errors: Arc<Mutex<Vec<String>>>,
 }
 
 struct Node {
@@ -93,6 +95,7 @@ impl World {
             store: None,
             nodes: Vec::new(),
             claims: 0,
+            errors: Arc::default(),
         };
         let first = match store_name().as_str() {
             "sqlite" => 1,
@@ -183,10 +186,15 @@ impl World {
             let node = &self.nodes[self.index(node)];
             let source = node.engine.sources().get("model").unwrap();
             let delivery = delivery(source, &body, node.clock.now_ms());
-            let admission = node.engine.admission().clone();
+            let (admission, errors) = (node.engine.admission().clone(), self.errors.clone());
             node.runtime.spawn(async move {
-                let receipt = admission.admit(delivery).await;
-                receipt.ok().map(|receipt| receipt.outcome)
+                match admission.admit(delivery).await {
+                    Ok(receipt) => Some(receipt.outcome),
+                    Err(error) => {
+                        errors.lock().unwrap().push(sekali::chain(&error));
+                        None
+                    }
+                }
             })
         };
         sent.into_iter().map(send).collect()
