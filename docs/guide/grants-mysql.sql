@@ -14,7 +14,7 @@ grant select, insert, update on webhook_rejections to sekali_receiver@'%';
 grant select, insert on webhook_payloads to sekali_receiver@'%';
 grant select, insert on webhook_deliveries to sekali_receiver@'%';
 grant select, insert on webhook_attempts to sekali_receiver@'%';
-grant select, insert on webhook_positions to sekali_receiver@'%';
+grant select, insert, update on webhook_positions to sekali_receiver@'%';
 grant select, insert on webhook_handshakes to sekali_receiver@'%';
 grant select, insert, delete on webhook_rejected_requests to sekali_receiver@'%';
 -- And what the effects need on your own tables:
@@ -22,12 +22,12 @@ grant select, insert, delete on webhook_rejected_requests to sekali_receiver@'%'
 
 -- Whoever prunes and erases.
 grant select on webhook_schema to sekali_keeper@'%';
-grant select on webhook_handshakes to sekali_keeper@'%';
+grant select, delete on webhook_handshakes to sekali_keeper@'%';
 grant select on webhook_entities to sekali_keeper@'%';
 grant select, update, delete on webhook_inbox to sekali_keeper@'%';
 grant select, delete on webhook_payloads to sekali_keeper@'%';
 grant select, delete on webhook_deliveries to sekali_keeper@'%';
-grant select, delete on webhook_variants to sekali_keeper@'%';
+grant select, update, delete on webhook_variants to sekali_keeper@'%';
 grant select, delete on webhook_positions to sekali_keeper@'%';
 grant select, delete on webhook_rejections to sekali_keeper@'%';
 grant select, delete on webhook_rejected_requests to sekali_keeper@'%';

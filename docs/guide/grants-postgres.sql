@@ -15,10 +15,10 @@ grant select, insert, delete on webhook_rejected_requests to sekali_receiver;
 -- grant select, insert, update, delete on orders to sekali_receiver;
 
 -- Whoever prunes and erases.
-grant select on webhook_schema, webhook_handshakes, webhook_entities to sekali_keeper;
-grant select, update, delete on webhook_inbox to sekali_keeper;
-grant select, delete on webhook_payloads, webhook_deliveries, webhook_variants, webhook_positions, webhook_rejections,
-    webhook_rejected_requests to sekali_keeper;
+grant select on webhook_schema, webhook_entities to sekali_keeper;
+grant select, update, delete on webhook_inbox, webhook_variants to sekali_keeper;
+grant select, delete on webhook_payloads, webhook_deliveries, webhook_positions, webhook_rejections,
+    webhook_handshakes, webhook_rejected_requests to sekali_keeper;
 grant select, insert, delete on webhook_attempts to sekali_keeper;
 
 -- Whoever looks, without bodies.

@@ -18,4 +18,5 @@ mod providers;
 mod proxies;
 mod research;
 mod rivals;
+mod roles;
 mod support;
