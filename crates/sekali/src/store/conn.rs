@@ -5,6 +5,7 @@
 //! does, and runs on the store's own thread.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -118,16 +119,16 @@ pub struct Wire<'c> {
     clock: &'c Clock,
     /// Until when a statement may run, where that is limited.
     deadline: Option<Instant>,
-    /// What the server calls the session, once it was asked.
-    backend: Option<i64>,
+    /// What the server calls the session, once it was asked; 0 before.
+    backend: &'c AtomicI64,
 }
 
 impl<'c> Wire<'c> {
-    pub(super) fn new(clock: &'c Clock) -> Self {
+    pub(super) fn new(clock: &'c Clock, backend: &'c AtomicI64) -> Self {
         Self {
             clock,
             deadline: None,
-            backend: None,
+            backend,
         }
     }
 
@@ -161,20 +162,12 @@ impl Conn<'_> {
         let told = self.fetch_one(sql, &[], |row| Ok((row.int(0)?, row.int(1)?)));
         let (now, backend) = told.await?.ok_or(DbError::Gone)?;
         if let Self::Postgres { wire, .. } | Self::MySql { wire, .. } = self {
-            wire.backend = Some(backend);
+            wire.backend.store(backend, Ordering::Relaxed);
         }
         Ok(match clock {
             Clock::Manual(_) => clock.now_ms(),
             Clock::System => now,
         })
-    }
-
-    /// Returns what the server calls the session, where that is known.
-    pub(super) fn backend(&self) -> Option<i64> {
-        match self {
-            Self::Sqlite { .. } => None,
-            Self::Postgres { wire, .. } | Self::MySql { wire, .. } => wire.backend,
-        }
     }
 
     /// Tells whether the database says which rows of an insert are new.

@@ -8,12 +8,13 @@
 //! or whose server said that it cannot work (it is shutting down, read-only, full), is closed: the next transaction gets
 //! a new one, which may lead to a server that can.
 
+use std::sync::atomic::AtomicI64;
 use std::time::{Duration, Instant};
 
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::{Connection as _, Pool};
 
-use super::conn::{DbError, DbErrorKind};
+use super::conn::{DbError, DbErrorKind, Wire};
 use super::{StoreOptions, Transaction, Turn};
 use crate::clock::Clock;
 use crate::error::{Error, Result, Step as _};
@@ -113,37 +114,39 @@ impl<DB: Driver> NetworkStore<DB> {
     async fn once<T: Transaction>(&self, pool: &Pool<DB>, transaction: &T) -> Result<T::Output> {
         let db = pool.acquire().await.map_err(DbError::Network);
         let mut held = Held(Some(db.step(T::STEP)?));
-        let limit = transaction.within();
-        let work = self.inside(pool, held.connection(), transaction);
-        let Ok(result) = tokio::time::timeout(limit, work).await else {
-            return Err(DbError::TooSlow(limit)).step(T::STEP);
+        let (limit, backend) = (transaction.within(), AtomicI64::new(0));
+        let wire = Wire::new(&self.clock, &backend);
+        let work = self.inside(held.connection(), wire, transaction);
+        let result = match tokio::time::timeout(limit, work).await {
+            Ok(result) => result,
+            Err(_) => Err(DbError::TooSlow(limit)).step(T::STEP),
         };
-        if result.as_ref().err().is_none_or(leaves_usable) {
-            held.give_back();
+        match &result {
+            // It still runs, and holds its locks.
+            Err(error) if was_given_up(error) => {
+                DB::end_session(pool.clone(), backend.into_inner());
+            }
+            Err(error) if !leaves_usable(error) => {}
+            _ => held.give_back(),
         }
         result
     }
 
     async fn inside<T: Transaction>(
         &self,
-        pool: &Pool<DB>,
         db: &mut DB::Connection,
+        wire: Wire<'_>,
         transaction: &T,
     ) -> Result<T::Output> {
         let step = |result: sqlx::Result<()>| result.map_err(DbError::Network).step(T::STEP);
         let mut open = db.begin().await.map_err(DbError::Network).step(T::STEP)?;
-        let mut conn = DB::conn(&mut open, &self.clock, &self.parts);
-        let output = transaction.run(&mut conn).await;
-        let backend = conn.backend();
-        match output {
+        let mut conn = DB::conn(&mut open, wire, &self.parts);
+        match transaction.run(&mut conn).await {
             Ok(output) => step(open.commit().await).map(|()| output),
             Err(error) => {
                 if leaves_usable(&error) {
                     // What a rollback says is of no interest: the connection is closed where it fails.
                     let _ = open.rollback().await;
-                } else if let (true, Some(backend)) = (was_given_up(&error), backend) {
-                    // It still runs, and holds its locks.
-                    DB::end_session(pool.clone(), backend);
                 }
                 Err(error)
             }

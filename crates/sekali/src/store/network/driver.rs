@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use sqlx::{Connection, Pool};
 
-use crate::clock::Clock;
 use crate::error::Result;
 use crate::store::Schema;
-use crate::store::conn::Conn;
+use crate::store::conn::{Conn, Wire};
 
 /// What a connection is told before it is used.
 #[derive(Clone, Copy, Debug)]
@@ -34,12 +33,11 @@ pub(in crate::store) trait Driver: sqlx::Database {
         session: Session,
     ) -> impl Future<Output = sqlx::Result<Option<String>>> + Send;
 
-    /// Has the database end a session whose statement was given up, over another connection.
+    /// Has the database end a session whose statement was given up, over another connection; 0 is none.
     fn end_session(pool: Pool<Self>, backend: i64);
 
     /// Makes a connection of the store out of the driver's.
-    fn conn<'c>(db: &'c mut Self::Connection, clock: &'c Clock, parts: &'c Self::Parts)
-    -> Conn<'c>;
+    fn conn<'c>(db: &'c mut Self::Connection, wire: Wire<'c>, parts: &'c Self::Parts) -> Conn<'c>;
 
     /// Brings the schema up to date, or checks it.
     fn migrate(

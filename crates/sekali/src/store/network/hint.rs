@@ -29,8 +29,6 @@ impl PostgresStore {
                     "hints are not heard; workers look by themselves"
                 );
             }
-            // What was told in the meantime.
-            heard();
             tokio::time::sleep(REST).await;
         }
     }
@@ -38,6 +36,8 @@ impl PostgresStore {
     async fn hear(&self, heard: &mut (impl FnMut() + Send)) -> sqlx::Result<()> {
         let mut listener = PgListener::connect_with(&self.later).await?;
         listener.listen(CHANNEL).await?;
+        // What was told before.
+        heard();
         while listener.try_recv().await?.is_some() {
             heard();
         }

@@ -5,7 +5,6 @@ use sqlx::{AssertSqlSafe, Executor as _, MySql, MySqlConnection, MySqlPool, Row 
 
 use super::driver::{Driver, Session, whole_seconds};
 use super::migrate;
-use crate::clock::Clock;
 use crate::error::Result;
 use crate::store::Schema;
 use crate::store::conn::{Conn, Wire};
@@ -54,6 +53,9 @@ impl Driver for MySql {
     }
 
     fn end_session(pool: MySqlPool, backend: i64) {
+        if backend == 0 {
+            return;
+        }
         tokio::spawn(async move {
             let kill = AssertSqlSafe(format!("kill {backend}"));
             if let Err(error) = sqlx::raw_sql(kill).execute(&pool).await {
@@ -62,11 +64,8 @@ impl Driver for MySql {
         });
     }
 
-    fn conn<'c>(db: &'c mut MySqlConnection, clock: &'c Clock, (): &'c ()) -> Conn<'c> {
-        Conn::MySql {
-            db,
-            wire: Wire::new(clock),
-        }
+    fn conn<'c>(db: &'c mut MySqlConnection, wire: Wire<'c>, (): &'c ()) -> Conn<'c> {
+        Conn::MySql { db, wire }
     }
 
     async fn migrate(db: &mut MySqlConnection, schema: Schema) -> Result<()> {

@@ -5,7 +5,6 @@ use sqlx::{AssertSqlSafe, Executor as _, PgConnection, PgPool, Postgres, Row as 
 
 use super::driver::{Driver, Session};
 use super::migrate;
-use crate::clock::Clock;
 use crate::error::Result;
 use crate::store::Schema;
 use crate::store::conn::{ColumnTypes, Conn, Wire};
@@ -52,6 +51,9 @@ impl Driver for Postgres {
     }
 
     fn end_session(pool: PgPool, backend: i64) {
+        if backend == 0 {
+            return;
+        }
         tokio::spawn(async move {
             let ended = sqlx::query("select pg_terminate_backend($1::int)").bind(backend);
             if let Err(error) = ended.execute(&pool).await {
@@ -60,12 +62,8 @@ impl Driver for Postgres {
         });
     }
 
-    fn conn<'c>(db: &'c mut PgConnection, clock: &'c Clock, types: &'c ColumnTypes) -> Conn<'c> {
-        Conn::Postgres {
-            db,
-            wire: Wire::new(clock),
-            types,
-        }
+    fn conn<'c>(db: &'c mut PgConnection, wire: Wire<'c>, types: &'c ColumnTypes) -> Conn<'c> {
+        Conn::Postgres { db, wire, types }
     }
 
     async fn migrate(db: &mut PgConnection, schema: Schema) -> Result<()> {
