@@ -29,6 +29,7 @@ mod origin;
 mod receive;
 mod throttle;
 
+use health::Trouble;
 pub(crate) use keys::Keys;
 use receive::Budget;
 use throttle::Throttle;
@@ -44,6 +45,7 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     pub(crate) budget: Budget,
     pub(crate) throttle: Throttle,
+    pub(crate) trouble: Trouble,
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
@@ -65,6 +67,7 @@ impl App {
             budget: Budget::new(config.max_in_flight.0),
             throttle: Throttle::new(&config, engine.sources()),
             config,
+            trouble: Trouble::default(),
             stopping,
         }
     }

@@ -12,6 +12,7 @@ pub mod galera;
 pub mod mariadb;
 pub mod postgres;
 mod process;
+pub mod proxy;
 pub mod redis;
 
 pub use process::Process;

@@ -142,6 +142,15 @@ impl Postgres {
         self.port
     }
 
+    /// Stops the server with a signal, such as `QUIT`, which has it end at once and leave the rest to the next start,; its folder and port can be taken up again.
+    ///
+    /// # Panics
+    ///
+    /// Fails where the process goes on.
+    pub fn stop(self, signal: &str) -> (TempDir, u16) {
+        (self.process.stop(signal), self.port)
+    }
+
     /// Ends the server without a word; its folder and port can be taken up again.
     ///
     /// # Panics

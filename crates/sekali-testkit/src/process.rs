@@ -134,6 +134,21 @@ impl Process {
         crate::run(Command::new("kill").args(["-s", name, &id]));
     }
 
+    /// Asks the server to end, waits until it has, and gives its folder back.
+    ///
+    /// # Panics
+    ///
+    /// Fails where the process goes on.
+    pub fn stop(mut self, signal: &str) -> TempDir {
+        self.signal(signal);
+        let asked = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(asked.elapsed() < PATIENCE, "the server does not stop");
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.kill()
+    }
+
     /// Ends the server without a word, and gives its folder back.
     ///
     /// # Panics

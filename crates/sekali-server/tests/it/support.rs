@@ -1,12 +1,15 @@
 //! A running server, the requests that go to it, and the sources it is configured with.
 //!
 //! `start` lays the folder out and starts the process, `server` is that process, `hook` signs and sends, `connection`
-//! speaks HTTP byte by byte so that a test can also speak it wrongly, `config` holds the sources that most tests use.
+//! speaks HTTP byte by byte so that a test can also speak it wrongly, `config` holds the sources that most tests use,
+//! `database` is a server that a test may stop, and `counted` the source that such tests use.
 
 use std::time::{Duration, Instant};
 
 mod config;
 mod connection;
+pub(crate) mod counted;
+mod database;
 mod hook;
 mod server;
 mod start;
@@ -15,6 +18,7 @@ pub(crate) use config::{
     ORDERS, ORDERS_SECRET, RESEARCH, RESEARCH_SECRET, SCHEMA, order, orders_with,
 };
 pub(crate) use connection::{Connection, Reply};
+pub(crate) use database::{Database, Hold, Kind, on_both};
 pub(crate) use hook::{Hook, hook, research_hook};
 pub(crate) use server::Server;
 pub(crate) use start::Start;
@@ -33,12 +37,18 @@ pub(crate) fn now() -> i64 {
 }
 
 /// Waits until a condition holds; a test fails with `what` where it never does.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+pub(crate) fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    within(PATIENCE, what, holds);
+}
+
+/// Waits until a condition holds, at most so long; returns how long it took.
+pub(crate) fn within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
+    let began = Instant::now();
     while !holds() {
-        assert!(Instant::now() < end, "never came true: {what}");
+        assert!(began.elapsed() < limit, "not true in {limit:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+    began.elapsed()
 }
 
 /// Shows that a server still takes events: a bad one before must not have harmed it.

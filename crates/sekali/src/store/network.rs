@@ -66,7 +66,9 @@ impl<DB: Driver> NetworkStore<DB> {
             allow_unsafe_durability: options.allow_unsafe_durability,
         };
         let later = Session {
-            lock_wait: LATER_WAITS,
+            // A node that was stopped may be waiting with one session for another one of its own: once the database ends
+            // that, this one would idle for as long again, with locks that it just got.
+            lock_wait: LATER_WAITS.min(options.lease / 2),
             idle: options.lease,
             ..first
         };

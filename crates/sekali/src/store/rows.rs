@@ -162,7 +162,7 @@ impl Insert {
     }
 }
 
-/// Changes the rows that match.
+/// Changes the rows that match, which are found by their primary key.
 pub(crate) struct Update {
     table: &'static str,
     set: &'static str,
@@ -206,8 +206,9 @@ impl Update {
                     unnest(kinds, ""),
                     postgres(matching)
                 ),
+                // Locked is what is read on the way: all of a small table, unless its rows are found by their keys.
                 mysql: format!(
-                    "update {} join {table} on {} set {}",
+                    "update {} straight_join {table} force index (primary) on {} set {}",
                     json_table(kinds),
                     mysql(matching, kinds),
                     mysql(set, kinds)
@@ -299,7 +300,7 @@ impl Select {
         self
     }
 
-    /// Locks the rows, in the order in which they are looked for.
+    /// Locks the rows, which are found by their primary key, in the order in which they are looked for.
     pub(crate) const fn locking(mut self) -> Self {
         self.locks = true;
         self
@@ -313,6 +314,10 @@ impl Select {
         self.texts.get_or_init(|| {
             let (columns, from, matching) = (self.columns, self.from, self.matching);
             let lock = if self.locks { " for update" } else { "" };
+            let by_key = match self.locks {
+                true => " force index (primary)",
+                false => "",
+            };
             let limit = if self.is_enough { " limit 1" } else { "" };
             Texts {
                 sqlite: format!(
@@ -326,7 +331,7 @@ impl Select {
                     postgres(matching)
                 ),
                 mysql: format!(
-                    "select straight_join v.n, {columns} from {} join ({from}) on {}{lock}",
+                    "select straight_join v.n, {columns} from {} join ({from}{by_key}) on {}{lock}",
                     json_table(self.kinds),
                     mysql(matching, self.kinds)
                 ),
@@ -446,12 +451,9 @@ mod tests {
                 .postgres
                 .ends_with("as v(c0, c1) where k = v.c0")
         );
-        assert!(
-            UPDATE
-                .texts()
-                .mysql
-                .ends_with("v join t on k = v.c0 set a = a - v.c1, b = null")
-        );
+        assert!(UPDATE.texts().mysql.ends_with(
+            "v straight_join t force index (primary) on k = v.c0 set a = a - v.c1, b = null"
+        ));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sekali::event::{Delivery, NewEvent, Receipt};
 use sekali::observer::{self, Observer as _};
+use sekali::store::DbErrorKind;
 use sekali::{Error, Outcome, Reason};
 
 use super::Hook;
@@ -61,8 +62,14 @@ impl Hook<'_> {
         let deliveries = events.into_iter().map(delivery).collect();
         let admitted = self.app.admission.admit_all(deliveries);
         match tokio::time::timeout(Duration::from(self.app.config.answer_within), admitted).await {
-            Ok(Ok(receipts)) => self.admitted(&receipts, labels, drift_ms),
+            Ok(Ok(receipts)) => {
+                self.app.trouble.is_over();
+                self.admitted(&receipts, labels, drift_ms)
+            }
             failed => {
+                if failed.as_ref().map_or(true, is_of_store) {
+                    self.app.trouble.note();
+                }
                 let reason = match failed {
                     Ok(Err(Error::Busy { .. })) => Reason::QueueFull,
                     Ok(Err(Error::Closed)) => Reason::ShuttingDown,
@@ -128,6 +135,14 @@ impl Hook<'_> {
             seconds: self.started.elapsed().as_secs_f64(),
             drift_seconds: drift_ms.map(|drift_ms| drift_ms as f64 / 1000.0),
         }
+    }
+}
+
+/// Tells whether a delivery failed because of the store, and not because of itself.
+fn is_of_store(failed: &Result<Vec<Receipt>, Error>) -> bool {
+    match failed {
+        Err(Error::Store { source, .. }) => source.kind() == DbErrorKind::Unavailable,
+        _ => false,
     }
 }
 

@@ -24,13 +24,18 @@ pub(crate) struct Reply {
 impl Connection {
     /// Opens a connection.
     pub(crate) fn open(address: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self {
+        Self::try_open(address).unwrap()
+    }
+
+    /// Opens a connection, unless nobody listens.
+    pub(crate) fn try_open(address: &str) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
             stream: BufReader::new(stream),
-        }
+        })
     }
 
     /// Sends bytes; tells whether the server still took them.

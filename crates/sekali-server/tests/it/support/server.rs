@@ -122,8 +122,14 @@ impl Server {
 
     /// Asks the process to end.
     pub(crate) fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends the process a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.process.child.id().to_string();
-        let status = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        let mut command = Command::new("kill");
+        let status = command.args(["-s", name, &id]).status().unwrap();
         assert!(status.success(), "the process is gone already");
     }
 
