@@ -82,6 +82,19 @@ impl Galera {
         }
     }
 
+    /// Returns a member that runs.
+    ///
+    /// # Panics
+    ///
+    /// Fails where none does.
+    pub fn any(&self) -> &MariaDb {
+        let up = self.members.iter().find_map(|member| match &member.state {
+            State::Up(server) => Some(server),
+            State::Down(_) | State::Between => None,
+        });
+        up.expect("a member runs")
+    }
+
     /// Kills a member; the others go on without it.
     ///
     /// # Panics

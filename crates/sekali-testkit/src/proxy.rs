@@ -5,8 +5,8 @@
 //! come.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct Proxy {
 }
 
 struct Shared {
-    target: SocketAddr,
+    target: AtomicU16,
     state: Mutex<State>,
     changed: Condvar,
     came: AtomicUsize,
@@ -74,7 +74,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
-            target: SocketAddr::from(([127, 0, 0, 1], target)),
+            target: AtomicU16::new(target),
             state: Mutex::default(),
             changed: Condvar::new(),
             came: AtomicUsize::new(0),
@@ -106,6 +106,11 @@ impl Proxy {
     pub fn resume(&self) {
         self.shared.lock().fault = None;
         self.shared.changed.notify_all();
+    }
+
+    /// Leads those who connect from now on to another port.
+    pub fn aim(&self, target: u16) {
+        self.shared.target.store(target, Ordering::SeqCst);
     }
 
     /// Ends all connections at once, and tells how many there were.
@@ -153,7 +158,8 @@ impl Shared {
             self.came.fetch_add(1, Ordering::SeqCst);
             // A database that is gone ends the connection as soon as it was made.
             if let (Ok(client), true) = (client, fault != Some(Fault::Refuse))
-                && let Ok(server) = TcpStream::connect(self.target)
+                && let Ok(server) =
+                    TcpStream::connect(("127.0.0.1", self.target.load(Ordering::SeqCst)))
             {
                 self.join(client, server, fault == Some(Fault::BlackHole));
             }

@@ -7,10 +7,13 @@
 
 use std::time::{Duration, Instant};
 
+use sekali_testkit::redis::Redis;
+
 use super::support::counted::LEASE;
 use super::support::{Database, Hold, Kind, on_both};
 
 mod check;
+mod failover;
 mod fleet;
 mod provider;
 
@@ -35,6 +38,8 @@ enum Fault {
     StopShortly,
     /// The database is taken down, and started again.
     Database,
+    /// Redis is taken down, and started again without anything it knew.
+    Redis,
 }
 
 on_both! {
@@ -42,6 +47,7 @@ on_both! {
     a_stopped_node_is_overtaken_and_commits_nothing_when_it_wakes;
     a_node_that_wakes_beside_the_one_that_took_over_commits_nothing;
     restarts_of_the_database_lose_nothing_and_apply_nothing_twice;
+    restarts_of_redis_change_nothing;
     an_event_that_is_held_up_holds_up_no_other;
 }
 
@@ -55,6 +61,10 @@ fn a_stopped_node_is_overtaken_and_commits_nothing_when_it_wakes(kind: Kind) {
 
 fn a_node_that_wakes_beside_the_one_that_took_over_commits_nothing(kind: Kind) {
     rounds_of(Fault::StopShortly, kind);
+}
+
+fn restarts_of_redis_change_nothing(kind: Kind) {
+    rounds_of(Fault::Redis, kind);
 }
 
 fn restarts_of_the_database_lose_nothing_and_apply_nothing_twice(kind: Kind) {
@@ -102,6 +112,7 @@ fn rounds_of(fault: Fault, kind: Kind) {
                 (Fault::StopShortly, Some(stopped)) => wake_shortly(&mut fleet, stopped),
                 (Fault::StopShortly, None) => unreachable!("a node was stopped"),
                 (Fault::Database, _) => restart_database(&mut fleet),
+                (Fault::Redis, _) => restart_redis(&mut fleet),
             }
             load.join().unwrap();
         });
@@ -201,6 +212,14 @@ fn restart_database(fleet: &mut Fleet) {
     fleet.database.crash();
     std::thread::sleep(AWAY);
     fleet.database.resume();
+}
+
+fn restart_redis(fleet: &mut Fleet) {
+    fleet.see_redis(true);
+    let (folder, port) = fleet.redis.take().unwrap().kill();
+    fleet.see_redis(false);
+    fleet.redis = Some(Redis::resume(folder, port, &[]));
+    fleet.see_redis(true);
 }
 
 #[expect(

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use sekali_testkit::redis::Redis;
+
 use super::{Database, Kind};
 use crate::support::{Connection, Server, Start, counted, within};
 
@@ -23,6 +25,8 @@ pub(super) type Addresses = Arc<RwLock<Vec<String>>>;
 /// The nodes and their database.
 pub(super) struct Fleet {
     pub(super) database: Database,
+    /// Taken out while it is away.
+    pub(super) redis: Option<Redis>,
     nodes: Vec<Server>,
     addresses: Addresses,
 }
@@ -30,23 +34,34 @@ pub(super) struct Fleet {
 impl Fleet {
     /// Starts a database without tables of ours, and all nodes at once.
     pub(super) fn start(kind: Kind) -> Self {
-        let users = USERS.map(|(user, _)| user);
-        let database = Database::start(kind, &users, &[]);
-        database.sql(&counted::tables(kind));
+        let database = Database::start(kind, &Self::users(), &[]);
+        Self::on(database, |database, node| database.url(Self::user(node)))
+    }
+
+    /// Starts all nodes at once on a database without tables of ours; each has a URL of its own.
+    pub(super) fn on(database: Database, url: impl Fn(&Database, usize) -> String) -> Self {
+        database.sql(&counted::tables(database.kind()));
+        let redis = Redis::start(&[]);
         let nodes: Vec<Server> = std::thread::scope(|scope| {
-            let start = |(user, offset)| {
-                let url = database.url(user);
-                scope.spawn(move || node(&url, offset))
+            let start = |number: usize| {
+                let (url, redis) = (url(&database, number), redis.url());
+                scope.spawn(move || node(&url, &redis, USERS[number].1))
             };
-            let starts = USERS.map(start);
+            let starts: [_; NODES] = std::array::from_fn(start);
             starts.map(|node| node.join().unwrap()).into()
         });
         let addresses = nodes.iter().map(|node| node.address().to_owned());
         Self {
             addresses: Arc::new(RwLock::new(addresses.collect())),
             database,
+            redis: Some(redis),
             nodes,
         }
+    }
+
+    /// Returns the names of the users the nodes connect as.
+    pub(super) fn users() -> [&'static str; NODES] {
+        USERS.map(|(user, _)| user)
     }
 
     /// Returns the name of the user a node connects as.
@@ -120,6 +135,15 @@ impl Fleet {
             == 200
     }
 
+    /// Waits until every node sees Redis, or sees that it is away.
+    pub(super) fn see_redis(&self, is_up: bool) {
+        let seen = if is_up { 1.0 } else { 0.0 };
+        self.within("every node sees what became of Redis", || {
+            let mut nodes = self.nodes.iter();
+            nodes.all(|node| node.metric("sekali_lock_up ") == seen)
+        });
+    }
+
     /// Has all nodes stop as they should.
     pub(super) fn stop(mut self) {
         for node in &self.nodes {
@@ -134,11 +158,16 @@ impl Fleet {
     }
 }
 
+/// Returns the table of the lock; keys at the start of a line are those of the store, which a test's start replaces.
+fn lock(url: &str) -> String {
+    format!("\n[lock]\n  url = \"{url}\"\n")
+}
+
 /// Starts a node whose clock is off.
-fn node(url: &str, offset: &str) -> Server {
+fn node(url: &str, redis: &str, offset: &str) -> Server {
     let library = faketime();
     Start::new("")
-        .file("sekali.toml", counted::config(url))
+        .file("sekali.toml", counted::config(url) + &lock(redis))
         .env("LD_PRELOAD", library.to_str().unwrap())
         .env("FAKETIME", offset)
         .env("DONT_FAKE_MONOTONIC", "1")

@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use sekali_testkit::galera::Galera;
 use sekali_testkit::mariadb::MariaDb;
 use sekali_testkit::postgres::Postgres;
 use sekali_testkit::program;
@@ -43,6 +44,8 @@ pub(crate) struct Database {
 enum Running {
     Postgres(Postgres),
     MariaDb(MariaDb),
+    /// Several servers with one database.
+    Cluster(Galera),
     /// Stopped; its folder waits for the next start.
     Down(tempfile::TempDir),
     /// On the way from one to the other.
@@ -68,12 +71,32 @@ impl Database {
             port: match &server {
                 Running::Postgres(server) => server.port(),
                 Running::MariaDb(server) => server.port(),
-                Running::Down(_) | Running::Between => unreachable!("it was started"),
+                _ => unreachable!("it was started"),
             },
             settings: settings.to_vec(),
             server,
         };
-        match kind {
+        database.make(users);
+        database
+    }
+
+    /// Starts a cluster of MariaDB servers with an empty database.
+    pub(crate) fn start_cluster(len: usize, users: &[&str]) -> Self {
+        let cluster = Galera::start(len);
+        let database = Self {
+            kind: Kind::MariaDb,
+            port: cluster.member(0).port(),
+            settings: Vec::new(),
+            server: Running::Cluster(cluster),
+        };
+        database.make(users);
+        database
+    }
+
+    /// Makes the database and its users.
+    fn make(&self, users: &[&str]) {
+        let database = self;
+        match self.kind {
             Kind::Postgres => {
                 // What one of them makes belongs to all.
                 database.run("postgres", "create role owners");
@@ -96,7 +119,43 @@ impl Database {
                 }
             }
         }
-        database
+    }
+
+    /// Returns the members of a cluster.
+    pub(crate) fn cluster(&mut self) -> &mut Galera {
+        match &mut self.server {
+            Running::Cluster(cluster) => cluster,
+            _ => panic!("it is no cluster"),
+        }
+    }
+
+    /// Returns the URL for a user who comes to a member of a cluster.
+    pub(crate) fn url_of(&self, user: &str, member: usize) -> String {
+        match &self.server {
+            Running::Cluster(cluster) => self.url_at(user, cluster.member(member).port()),
+            _ => panic!("it is no cluster"),
+        }
+    }
+
+    /// Tells whether numbers that the database gives to rows rise in the order in which they are committed.
+    pub(crate) fn numbers_rise(&self) -> bool {
+        !matches!(self.server, Running::Cluster(_))
+    }
+
+    /// Starts a server that follows this one, and that every commit waits for.
+    pub(crate) fn standby(&self) -> Postgres {
+        match &self.server {
+            Running::Postgres(server) => server.standby(&self.settings),
+            _ => panic!("it is no running PostgreSQL"),
+        }
+    }
+
+    /// Kills the server, and puts its standby in its place.
+    pub(crate) fn fail_over(&mut self, standby: Postgres) {
+        self.crash();
+        standby.promote();
+        self.port = standby.port();
+        self.server = Running::Postgres(standby);
     }
 
     /// Returns the URL for a user.
@@ -124,6 +183,7 @@ impl Database {
         match &self.server {
             Running::Postgres(server) => server.process().folder(),
             Running::MariaDb(server) => server.process().folder(),
+            Running::Cluster(_) => panic!("a cluster has several"),
             Running::Down(folder) => folder.path(),
             Running::Between => unreachable!("nobody looks on the way"),
         }
@@ -170,6 +230,7 @@ impl Database {
         match &self.server {
             Running::Postgres(server) => server.sql(name, sql),
             Running::MariaDb(server) => server.sql(name, sql),
+            Running::Cluster(cluster) => cluster.any().sql(name, sql),
             Running::Down(_) | Running::Between => panic!("the server is stopped: {sql}"),
         }
     }
@@ -180,7 +241,9 @@ impl Database {
             // Its immediate stop. A kill would leave the processes of its connections behind, which hold up the next start.
             Running::Postgres(server) => server.stop("QUIT"),
             Running::MariaDb(server) => server.kill(),
-            Running::Down(_) | Running::Between => panic!("the server is stopped already"),
+            Running::Cluster(_) | Running::Down(_) | Running::Between => {
+                panic!("the server is stopped already")
+            }
         };
         self.server = Running::Down(folder);
     }
