@@ -11,7 +11,7 @@ use axum::routing::post;
 use http::{HeaderMap, StatusCode};
 use sekali_verify::{NoDocuments, Prove as _, Prover, Request, Scheme, Secret, Settings, Window};
 
-use crate::load::SECRET;
+use crate::request::SECRET;
 
 /// A running ceiling.
 pub(crate) struct Ceiling {
@@ -20,7 +20,7 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    pub(crate) fn start() -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) fn start() -> crate::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("ceiling")
             .stdout(Stdio::piped())
@@ -42,7 +42,7 @@ impl Drop for Ceiling {
 }
 
 /// Serves until the process is ended.
-pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn run() -> crate::Result<()> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?

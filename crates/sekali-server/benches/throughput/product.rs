@@ -4,16 +4,14 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use sekali_testkit::mariadb::{self, MariaDb};
-use sekali_testkit::postgres::{self, Postgres};
 use tempfile::TempDir;
 
-use crate::START_WITHIN;
-use crate::load::SECRET;
+use crate::request::SECRET;
+use crate::servers::Place;
+use crate::{Result, START_WITHIN, fill};
 
 /// What the product does with events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,99 +29,45 @@ pub(crate) struct Product {
     mode: Mode,
     folder: TempDir,
     place: Place,
+    /// The last row of each counted table before the first delivery.
+    before: Vec<(&'static str, &'static str, i64)>,
 }
-
-/// Where the product keeps its events.
-pub(crate) enum Place {
-    /// A file of SQLite.
-    File,
-    /// A database of a private server.
-    Postgres(String),
-    /// A database of a private server.
-    MariaDb(String),
-}
-
-static POSTGRES: OnceLock<Postgres> = OnceLock::new();
-static MARIADB: OnceLock<MariaDb> = OnceLock::new();
-
-impl Place {
-    /// Makes one on a store, with the durability that its server has by default.
-    pub(crate) fn new(store: &str) -> Self {
-        match store {
-            "postgres" => Self::Postgres(POSTGRES.get_or_init(|| Postgres::start(&[])).database()),
-            "mariadb" => Self::MariaDb(MARIADB.get_or_init(|| MariaDb::start(&[])).database()),
-            _ => Self::File,
-        }
-    }
-
-    fn url(&self) -> &str {
-        match self {
-            Self::File => "sqlite:research.db",
-            Self::Postgres(url) | Self::MariaDb(url) => url,
-        }
-    }
-}
-
-type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 impl Product {
-    /// Starts a server whose inbox holds `keys` events already.
-    pub(crate) fn start(mode: Mode, keys: u64, place: Place) -> Result<Self> {
-        let folder = TempDir::new_in(option_env!("CARGO_TARGET_TMPDIR").unwrap_or("."))?;
-        let example =
-            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-sync");
-        std::fs::copy(example.join("schema.sql"), folder.path().join("schema.sql"))?;
-        let workers = if mode == Mode::Apply { 2 } else { 0 };
-        let config = std::fs::read_to_string(example.join("sekali.toml"))?
-            .replace(
-                "127.0.0.1:8686\"",
-                "127.0.0.1:0\"\ninternal_listen = \"127.0.0.1:0\"",
-            )
-            .replace("sqlite:research.db", place.url())
-            .replace(
-                "[store]",
-                &format!("[worker]\ncount = {workers}\n\n[log]\nlevel = \"info\"\n\n[store]"),
-            );
-        std::fs::write(folder.path().join("sekali.toml"), config)?;
+    /// Starts a server, whose inbox holds `keys` events already where that is not 0.
+    pub(crate) fn start(mode: Mode, place: Place, keys: u64) -> Result<Self> {
+        let folder = folder(mode, &place)?;
         if keys > 0 {
-            sekali(&folder)
-                .arg("migrate")
-                .arg("--config")
-                .arg(folder.path().join("sekali.toml"))
-                .output()?;
-            let path = folder.path().join("research.db");
-            fill(&Connection::open(&path)?, keys)?;
-            // What was written without waiting for the disk must not be waited for by the first deliveries.
-            std::fs::File::open(path)?.sync_all()?;
+            sekali_testkit::run(&mut sekali(&folder, &["migrate"]));
+            match &place {
+                Place::File => fill::sqlite(&folder.path().join("research.db"), keys)?,
+                Place::Postgres(_) => fill::postgres(&place, keys),
+                Place::MariaDb(_) => return Err("MariaDB's inbox is not filled".into()),
+            }
         }
-        let mut serve = sekali(&folder);
-        serve
-            .arg("serve")
-            .arg("--config")
-            .arg(folder.path().join("sekali.toml"))
-            .stderr(Stdio::piped());
-        let mut child = serve.spawn()?;
+        place.settle();
+        let mut serve = sekali(&folder, &["serve"]);
+        let mut child = serve.stderr(Stdio::piped()).spawn()?;
         let address = ready(child.stderr.take().ok_or("no log")?)?;
-        Ok(Self {
+        let mut product = Self {
             child,
             address,
             mode,
             folder,
             place,
-        })
+            before: Vec::new(),
+        };
+        product.before = product.last_rows()?;
+        Ok(product)
     }
 
     /// Runs a query that gives one number.
     fn number(&self, sql: &str) -> Result<i64> {
-        let text = match &self.place {
-            Place::File => {
-                let db = Connection::open(self.folder.path().join("research.db"))?;
-                return Ok(db.query_row(sql, [], |row| row.get(0))?);
-            }
-            Place::Postgres(url) => postgres::query(url, sql),
-            Place::MariaDb(url) => mariadb::query(url, sql),
-        };
-        Ok(text.trim().parse()?)
+        if let Place::File = self.place {
+            let db = Connection::open(self.folder.path().join("research.db"))?;
+            return Ok(db.query_row(sql, [], |row| row.get(0))?);
+        }
+        Ok(self.place.sql(sql).trim().parse()?)
     }
 
     /// Waits until everything is applied, where it is to be.
@@ -143,69 +87,49 @@ impl Product {
         Ok(())
     }
 
-    /// Checks that every event is there once, with its payload and its delivery, and applied where it is to be.
-    pub(crate) fn count(&self, events: usize) -> Result<()> {
-        let mut tables = vec!["webhook_inbox", "webhook_payloads", "webhook_deliveries"];
+    /// Returns the tables that are counted, each with its rising number and the last of it.
+    fn last_rows(&self) -> Result<Vec<(&'static str, &'static str, i64)>> {
+        let mut tables = vec![
+            ("webhook_inbox", "seq"),
+            ("webhook_payloads", "seq"),
+            ("webhook_deliveries", "id"),
+        ];
         if self.mode == Mode::Apply {
-            tables.push("webhook_attempts");
+            tables.push(("webhook_attempts", "id"));
         }
-        for table in tables {
-            let rows = self.number(&format!("select count(*) from {table}"))?;
-            if rows != events as i64 {
-                return Err(format!("{table} has {rows} rows instead of {events}").into());
+        let last = |(table, id): (&'static str, &'static str)| {
+            let last = self.number(&format!("select coalesce(max({id}), 0) from {table}"))?;
+            Ok((table, id, last))
+        };
+        tables.into_iter().map(last).collect()
+    }
+
+    /// Checks that every event came in once, with its payload, and applied where it is to be, and every delivery.
+    pub(crate) fn count(&self, events: usize, deliveries: Option<usize>) -> Result<()> {
+        for (table, id, last) in &self.before {
+            let rows = self.number(&format!("select count(*) from {table} where {id} > {last}"))?;
+            let expected = match *table {
+                "webhook_deliveries" => deliveries.unwrap_or(rows as usize),
+                _ => events,
+            };
+            if rows != expected as i64 {
+                return Err(format!("{table} has {rows} new rows instead of {expected}").into());
             }
         }
         Ok(())
     }
 
-    /// Returns how much memory the server holds.
-    pub(crate) fn resident_bytes(&self) -> Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .ok_or("no figure")?;
-        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    /// Returns the process of the server.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
-}
 
-impl Product {
-    /// Returns the seconds of processor time that the server has used, and those of its database's server.
-    pub(crate) fn processor_seconds(&self) -> [f64; 2] {
-        let store = match &self.place {
-            Place::File => None,
-            Place::Postgres(_) => POSTGRES.get().map(|server| server.process().id()),
-            Place::MariaDb(_) => MARIADB.get().map(|server| server.process().id()),
-        };
-        [self.child.id(), store.unwrap_or(0)]
-            .map(ticks_of)
-            .map(|ticks| ticks as f64 / 100.0)
-    }
-}
-
-/// Sums the processor time of a process and its children, in hundredths of a second.
-fn ticks_of(id: u32) -> u64 {
-    let stat = |id: &str| {
-        let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        let fields: Vec<u64> = text
-            .rsplit(')')
-            .next()?
-            .split_ascii_whitespace()
-            .skip(1)
-            .map(|field| field.parse().unwrap_or(0))
-            .collect();
-        // Behind the name: the state, the parent, and as 14th to 17th field of all the times, those of children last.
-        Some((*fields.first()?, fields.get(10..14)?.iter().sum::<u64>()))
-    };
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all = processes.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let (parent, ticks) = stat(&name)?;
-        (name == id.to_string() || parent == u64::from(id)).then_some(ticks)
-    });
-    match id {
-        0 => 0,
-        _ => all.sum(),
+    /// Returns how long a command takes beside the server, from its start to its end.
+    pub(crate) fn time_of(&self, words: &[&str]) -> Duration {
+        let mut command = sekali(&self.folder, words);
+        let started = Instant::now();
+        sekali_testkit::run(&mut command);
+        started.elapsed()
     }
 }
 
@@ -216,11 +140,38 @@ impl Drop for Product {
     }
 }
 
-fn sekali(folder: &TempDir) -> Command {
+/// Makes a folder with the example's configuration.
+fn folder(mode: Mode, place: &Place) -> Result<TempDir> {
+    let folder = TempDir::new_in(option_env!("CARGO_TARGET_TMPDIR").unwrap_or("."))?;
+    let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/research-sync");
+    std::fs::copy(example.join("schema.sql"), folder.path().join("schema.sql"))?;
+    let workers = if mode == Mode::Apply { 2 } else { 0 };
+    let url = match place {
+        Place::File => "sqlite:research.db",
+        Place::Postgres(database) | Place::MariaDb(database) => &database.url,
+    };
+    let config = std::fs::read_to_string(example.join("sekali.toml"))?
+        .replace(
+            "127.0.0.1:8686\"",
+            "127.0.0.1:0\"\ninternal_listen = \"127.0.0.1:0\"",
+        )
+        .replace("sqlite:research.db", url)
+        .replace(
+            "[store]",
+            &format!("[worker]\ncount = {workers}\n\n[log]\nlevel = \"info\"\n\n[store]"),
+        );
+    std::fs::write(folder.path().join("sekali.toml"), config)?;
+    Ok(folder)
+}
+
+fn sekali(folder: &TempDir, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sekali"));
     command
         .current_dir(folder.path())
-        .env("RESEARCH_WEBHOOK_SECRET", SECRET);
+        .env("RESEARCH_WEBHOOK_SECRET", SECRET)
+        .args(words)
+        .arg("--config")
+        .arg(folder.path().join("sekali.toml"));
     command
 }
 
@@ -241,25 +192,4 @@ fn ready(log: std::process::ChildStderr) -> Result<SocketAddr> {
         seen.push_str(&line);
     }
     Err(format!("the server did not start: {seen}").into())
-}
-
-/// Fills the inbox by SQL, without payloads; half of the ids rise and half are random.
-fn fill(db: &Connection, keys: u64) -> Result<()> {
-    db.execute_batch(
-        "pragma journal_mode = wal; pragma synchronous = off; pragma cache_size = -1000000;",
-    )?;
-    let sql = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?1)
-        insert into webhook_inbox (source, scope, event_id, event_type, entity_type, entity_id, source_version, occurred_at,
-            type_rank, payload_hash, fingerprint, signature_valid, received_at, processed_at, processing_status, attempts)
-        select 'research', '', case i % 2 when 0 then printf('evt_%s', lower(hex(randomblob(12)))) else printf('evs_%020d', i) end,
-            'research.document.updated', 'research_document', printf('doc_%06d', i % 10000), -i, 1756116930000000000, 0,
-            randomblob(32), randomblob(36), 1, ?2, ?2, 'processed', 1 from n";
-    // Received now: what is older than its retention would be removed meanwhile.
-    db.execute(sql, [keys as i64, sekali::Clock::System.now_ms()])?;
-    db.execute_batch(
-        "insert into webhook_positions (entity_id, entity_type, source, scope, source_version, seq)
-            select entity_id, entity_type, source, scope, source_version, seq from webhook_inbox order by 1, 2, 3, 4, 5, 6;
-        pragma wal_checkpoint(truncate)",
-    )?;
-    Ok(())
 }

@@ -13,6 +13,11 @@ use crate::store::conn::{ColumnTypes, Conn, Wire};
 const UNSAFE: &str =
     "select name from pg_settings where name in ('fsync', 'full_page_writes') and setting = 'off'";
 
+/// Every statement finds its rows by their keys, a batch at a time. Of a young table the planner does not know yet that it
+/// has grown, and keeps a plan that reads all of it.
+const BY_KEY: &str =
+    "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off";
+
 impl Driver for Postgres {
     type Parts = ColumnTypes;
 
@@ -30,7 +35,7 @@ impl Driver for Postgres {
         // Set by statements and not at connecting, which poolers in between refuse.
         let sql = format!(
             "set default_transaction_isolation = 'read committed'; set timezone = 'UTC'; \
-             set client_min_messages = 'warning'; set lock_timeout = {}; \
+             set client_min_messages = 'warning'; {BY_KEY}; set lock_timeout = {}; \
              set idle_in_transaction_session_timeout = {}",
             session.lock_wait.as_millis(),
             session.idle.as_millis()
