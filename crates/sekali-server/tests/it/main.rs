@@ -7,6 +7,7 @@
 )]
 
 mod cases;
+mod cases_fleet;
 mod cases_late;
 mod cli;
 mod coverage;

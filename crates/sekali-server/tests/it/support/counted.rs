@@ -79,10 +79,12 @@ alter table runs owner to owners;
 ";
 
 const MARIADB: &str = "
-create table orders (entity_id varchar(100) primary key, version bigint, last_event_id varchar(100) not null);
-create table order_writes (id bigint auto_increment primary key, entity_id varchar(100) not null, version bigint not null);
+create table orders (entity_id varchar(100) primary key, version bigint, last_event_id varchar(100) not null)
+    character set utf8mb4 collate utf8mb4_bin;
+create table order_writes (id bigint auto_increment primary key, entity_id varchar(100) not null, version bigint not null)
+    character set utf8mb4 collate utf8mb4_bin;
 create table runs (event_id varchar(100) primary key, entity_id varchar(100), runs bigint not null default 1,
-    node varchar(100));
+    node varchar(100)) character set utf8mb4 collate utf8mb4_bin;
 create trigger order_inserted after insert on orders for each row
     insert into order_writes (entity_id, version) values (new.entity_id, new.version);
 create trigger order_updated after update on orders for each row

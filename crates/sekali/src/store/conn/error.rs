@@ -129,7 +129,10 @@ fn of_mysql(number: u16, state: &str) -> DbErrorKind {
         // Raised by a trigger of the user's, which refuses the row.
         1644 => DbErrorKind::Constraint,
         // Values that do not fit their column, and checks.
-        1048 | 1264 | 1265 | 1292 | 1364 | 1366 | 1406 | 3819 | 4025 => DbErrorKind::Constraint,
+        // Collations that cannot be compared: the text has a character that the column's character set does not know.
+        1267 | 1270 | 1271 | 1048 | 1264 | 1265 | 1292 | 1364 | 1366 | 1406 | 3819 | 4025 => {
+            DbErrorKind::Constraint
+        }
         _ if state.starts_with("22") || state.starts_with("23") => DbErrorKind::Constraint,
         _ => DbErrorKind::Other,
     }
@@ -151,6 +154,7 @@ mod tests {
         assert_eq!(of_mysql(1213, "40001"), DbErrorKind::Contended);
         assert_eq!(of_mysql(1062, "23000"), DbErrorKind::Constraint);
         assert_eq!(of_mysql(1366, "HY000"), DbErrorKind::Constraint);
+        assert_eq!(of_mysql(1267, "HY000"), DbErrorKind::Constraint);
         assert_eq!(of_mysql(1290, "HY000"), DbErrorKind::Unavailable);
         assert_eq!(of_mysql(1146, "42S02"), DbErrorKind::Other);
     }
