@@ -158,6 +158,11 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<u8> {
 /// Prints an error with its causes, and finds its exit code.
 fn failed(error: &anyhow::Error) -> ExitCode {
     output::error(error);
+    if error.downcast_ref().is_some_and(run::is_forbidden) {
+        output::note(
+            "  hint: the role in store.url lacks a right; the role that owns the tables has it",
+        );
+    }
     let code = match error.downcast_ref::<sekali::Error>() {
         Some(sekali::Error::NotFound { .. }) => 3,
         Some(sekali::Error::Conflict { .. }) => 4,

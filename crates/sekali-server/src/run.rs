@@ -6,26 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sekali::store::{Cursor, Prune, Pruned, Setup};
+use sekali::store::{DbErrorKind, Setup};
 use sekali::{Clock, Database, Engine, EngineOptions, Schema, Store, StoreOptions, chain};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::config::{Config, LockConfig};
 use crate::http::{self, App};
 use crate::role::Role;
 use crate::telemetry::Metrics;
 
+mod prune;
+
+pub(crate) use prune::prune_all;
+
 /// How long new connections still get a 503 instead of none at all, so that a load balancer sees the end coming.
 const GRACE: Duration = Duration::from_millis(500);
-/// How often old rows are removed.
-const PRUNE_EVERY: Duration = Duration::from_secs(600);
-/// How long after the start they are removed first.
-const PRUNE_FIRST: Duration = Duration::from_secs(60);
-/// How many rows of a table go in one transaction, so that deliveries hardly wait.
-const PRUNE_LEN: i64 = 500;
 
 /// Where a server listens.
 pub(crate) struct Listeners {
@@ -109,9 +106,21 @@ pub(crate) async fn make_store(config: &Config, exclusive: bool) -> anyhow::Resu
     };
     let store = Store::open(options).await?;
     if let Some(sql) = config.setup()? {
-        store.write(Setup { sql }).await.context("store.setup")?;
+        match store.write(Setup { sql }).await {
+            // A role that serves need not have the right; what is missing then is told by the check of the effects.
+            Err(error) if exclusive && is_forbidden(&error) => tracing::warn!(
+                error = chain(&error),
+                "this role may not run store.setup; `sekali migrate` does it with one that may"
+            ),
+            ran => ran.context("store.setup")?,
+        }
     }
     Ok(store)
+}
+
+/// Tells whether the role lacks a right.
+pub(crate) fn is_forbidden(error: &sekali::Error) -> bool {
+    matches!(error, sekali::Error::Store { source, .. } if source.kind() == DbErrorKind::Forbidden)
 }
 
 /// Serves until `shutdown` is ready, then finishes what was begun.
@@ -132,9 +141,9 @@ pub(crate) async fn run(
         (config.server.clone(), keys),
         stopping.clone(),
     ));
-    let prune = role
+    let pruning = role
         .applies()
-        .then(|| tokio::spawn(prune(store, config.clone())));
+        .then(|| tokio::spawn(prune::prune(store, config.clone(), prune::FIRST)));
     let (close, closing) = watch::channel(false);
     let (end, ended) = watch::channel(false);
     let addresses = listeners.addresses();
@@ -167,8 +176,8 @@ pub(crate) async fn run(
     if let Some(internal) = internal {
         let _ = tokio::time::timeout(Duration::from_secs(1), internal).await;
     }
-    if let Some(prune) = prune {
-        prune.abort();
+    if let Some(pruning) = pruning {
+        pruning.abort();
     }
     engine.stop(config.server.drain.into()).await;
     tracing::info!("stopped");
@@ -219,39 +228,6 @@ fn announce([address, internal]: [String; 2], engine: &Engine, role: Role) {
     let database = engine.store().database();
     let sources = sources.join(" ");
     tracing::info!(%address, %internal, sources, %database, ?role, "ready");
-}
-
-/// Removes what has outlived its retention, in small steps beside everything else.
-async fn prune(store: Store, config: Config) {
-    // Not at once: a start has senders waiting for it.
-    let mut ticks = tokio::time::interval_at(Instant::now() + PRUNE_FIRST, PRUNE_EVERY);
-    loop {
-        ticks.tick().await;
-        match prune_all(&store, &config).await {
-            Ok(pruned) if pruned.total() > 0 => {
-                tracing::info!(rows = pruned.total(), "old rows were removed")
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(error = chain(&error), "old rows could not be removed"),
-        }
-    }
-}
-
-/// Removes everything that has outlived its retention.
-pub(crate) async fn prune_all(store: &Store, config: &Config) -> sekali::Result<Pruned> {
-    let (mut all, mut from) = (Pruned::default(), Cursor::default());
-    while !from.is_done() {
-        let step = Prune {
-            retention: config.retention(),
-            batch_len: PRUNE_LEN,
-            from,
-        };
-        let (pruned, next) = store.write(step).await?;
-        all.add(pruned);
-        from = next;
-        tokio::task::yield_now().await;
-    }
-    Ok(all)
 }
 
 /// Returns what waits for the signal that asks a process to end.

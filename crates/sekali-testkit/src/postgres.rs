@@ -177,8 +177,14 @@ pub fn try_query(url: &str, sql: &str) -> Result<String, String> {
     crate::try_run(command.args(["-d", url, "-c", sql]))
 }
 
-/// Finds a program of the newest server that is installed; Debian keeps them in folders by version.
+/// Finds a program of the server in the folder that `SEKALI_POSTGRES_BIN` names, or else of the newest that is installed;
+/// Debian keeps them in folders by version.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "another version is chosen for a whole run"
+)]
 fn program(name: &str) -> PathBuf {
+    let asked = std::env::var_os("SEKALI_POSTGRES_BIN").map(PathBuf::from);
     let entries = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten();
@@ -190,10 +196,7 @@ fn program(name: &str) -> PathBuf {
         })
         .collect();
     versions.sort_unstable();
-    let folders: Vec<&Path> = versions
-        .iter()
-        .rev()
-        .map(|(_, folder)| folder.as_path())
-        .collect();
+    let newest = versions.iter().rev().map(|(_, folder)| folder.as_path());
+    let folders: Vec<&Path> = asked.iter().map(PathBuf::as_path).chain(newest).collect();
     crate::program(name, "postgresql", &folders)
 }

@@ -24,6 +24,8 @@ pub enum Fault {
     Refuse,
     /// The first half of an answer goes on, and then the connection ends.
     Halve,
+    /// A request that has these bytes in it does not go on, and the connection ends.
+    LoseRequest(&'static [u8]),
     /// A request that has these bytes in it goes on, and in place of its answer the connection ends.
     LoseAnswer(&'static [u8]),
 }
@@ -125,7 +127,7 @@ impl Proxy {
         self.shared.came.load(Ordering::SeqCst)
     }
 
-    /// Tells how many answers were lost or halved so far.
+    /// Tells how many requests and answers were lost or halved so far.
     pub fn lost(&self) -> usize {
         self.shared.lost.load(Ordering::SeqCst)
     }
@@ -233,8 +235,12 @@ impl Shared {
                     pair.loses_answer.store(true, Ordering::SeqCst);
                     return Some(chunk.len() / 2);
                 }
+                Some(Fault::LoseRequest(mark)) if way == Way::There && holds(chunk, mark) => {
+                    self.lost.fetch_add(1, Ordering::SeqCst);
+                    return None;
+                }
                 Some(Fault::LoseAnswer(mark)) if way == Way::There => {
-                    let is_it = chunk.windows(mark.len()).any(|found| found == mark);
+                    let is_it = holds(chunk, mark);
                     pair.loses_answer.store(is_it, Ordering::SeqCst);
                     return Some(chunk.len());
                 }
@@ -245,6 +251,10 @@ impl Shared {
             state = wait.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
+}
+
+fn holds(chunk: &[u8], mark: &[u8]) -> bool {
+    chunk.windows(mark.len()).any(|found| found == mark)
 }
 
 impl Pair {
@@ -354,5 +364,10 @@ mod tests {
         assert_eq!(ask(&stream, "begin").as_deref(), Some("begin"));
         assert_eq!(ask(&stream, "a commit").as_deref(), Some(""));
         assert_eq!(proxy.lost(), 2);
+        proxy.spoil(Fault::LoseRequest(b"commit"));
+        let stream = open(&proxy);
+        assert_eq!(ask(&stream, "begin").as_deref(), Some("begin"));
+        assert_eq!(ask(&stream, "a commit").unwrap_or_default(), "");
+        assert_eq!(proxy.lost(), 3);
     }
 }

@@ -9,6 +9,10 @@ use sekali_testkit::{mariadb, postgres};
 use tempfile::TempDir;
 
 const MYSQL: &str = include_str!("../migrations/mysql/0001_inbox.sql");
+/// What MySQL 8 and 9 reserve and MariaDB does not, or not in every place.
+const RESERVED: &str = "cube cume_dist dense_rank empty except first_value function grouping groups intersect json_table \
+    lag last_value lateral lead library manual nth_value ntile of optimizer_costs over parallel percent_rank qualify rank \
+    recursive row row_number rows stored system tablesample virtual window";
 /// How many nodes start at once.
 const NODES: usize = 12;
 
@@ -174,6 +178,18 @@ async fn the_schemas_agree() {
     assert_eq!(indexes, mariadb.indexes());
 }
 
+#[tokio::test]
+async fn no_name_is_a_reserved_word_of_mysql() {
+    let [_, _, mariadb] = &places();
+    mariadb.open(Schema::Make).await.unwrap();
+    let is_reserved = |name: &&str| RESERVED.split(' ').any(|word| word == *name);
+    for (table, columns) in mariadb.columns() {
+        let mut names = columns.iter().map(|name| name.trim_end_matches('?'));
+        assert_eq!(names.find(is_reserved), None, "{table}");
+        assert!(!is_reserved(&&*table), "{table}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_start_at_once_make_the_schema_once() {
     for place in places() {
@@ -253,6 +269,7 @@ async fn views_show_times_for_people() {
         for (id, occurred_at) in [
             ("late", "1796083200123456789"),
             ("early", "-1500000000"),
+            ("full", "1796083200999999999"),
             ("never", "null"),
         ] {
             place.run(&format!(
@@ -279,6 +296,13 @@ async fn views_show_times_for_people() {
                 "early",
                 received,
                 "1969-12-31T23:59:58.500000000Z",
+                "",
+                "00ff",
+            ],
+            [
+                "full",
+                received,
+                "2026-12-01T00:00:00.999999999Z",
                 "",
                 "00ff",
             ],

@@ -2,125 +2,56 @@
 
 use sekali_testkit::{mariadb, postgres};
 
-use crate::support::{ORDERS, PATIENCE, Server, Start, hook, order};
+use crate::support::{Connection, ORDERS, Server, Start, eventually, hook, order};
 
-const POSTGRES: &str = include_str!("../../../../docs/guide/grants-postgres.sql");
-const MYSQL: &str = include_str!("../../../../docs/guide/grants-mysql.sql");
+mod place;
 
-const TABLE: &str = "create table orders (entity_id varchar(100) primary key, status varchar(20), version bigint, \
+use place::Place;
+
+const TABLE: &str = "create table if not exists orders (entity_id varchar(100) primary key, status varchar(20), version bigint, \
      last_event_id varchar(100) not null)";
 
-/// What a receiver must not be able to do, and what it would be.
-const REFUSED: [(&str, &str); 8] = [
-    (
-        "change a body",
-        "update webhook_payloads set headers = '{}'",
-    ),
-    ("remove a body", "delete from webhook_payloads"),
-    (
-        "change a delivery",
-        "update webhook_deliveries set outcome = 'accepted'",
-    ),
-    ("remove a delivery", "delete from webhook_deliveries"),
-    (
-        "change an attempt",
-        "update webhook_attempts set status = 'processed'",
-    ),
-    ("remove an event", "delete from webhook_inbox"),
-    (
-        "change a table",
-        "alter table webhook_inbox add column more bigint",
-    ),
-    ("drop a table", "drop table webhook_attempts"),
+/// What a receiver must not be able to do.
+const REFUSED: &[&str] = &[
+    "update webhook_payloads set headers = '{}'",
+    "update webhook_payloads set body = body",
+    "delete from webhook_payloads",
+    "truncate table webhook_payloads",
+    "drop table webhook_payloads",
+    "update webhook_variants set body = body",
+    "delete from webhook_variants",
+    "update webhook_deliveries set outcome = 'accepted'",
+    "delete from webhook_deliveries",
+    "update webhook_attempts set status = 'processed'",
+    "delete from webhook_attempts",
+    "delete from webhook_inbox",
+    "delete from webhook_entities",
+    "insert into webhook_schema (version) values (99)",
+    "alter table webhook_inbox add column more bigint",
+    "drop view sekali_events",
+    "create table mine (id bigint)",
+];
+/// And where an insert asks for no right to change what is there.
+const REFUSED_ON_POSTGRES: &[&str] = &[
+    "update webhook_inbox set entity_id = 'other'",
+    "update webhook_inbox set source_version = 9",
+    "update webhook_inbox set payload_hash = fingerprint",
+    "update webhook_positions set source_version = 9",
+    "update webhook_entities set entity_id = 'other'",
+    "alter table webhook_payloads disable trigger all",
 ];
 
-/// A database whose tables were made by its owner, and the URLs of its roles.
-struct Place {
-    kind: &'static str,
-    owner: String,
-    receiver: String,
-    keeper: String,
-    reader: String,
-}
-
-impl Place {
-    fn postgres() -> Self {
-        let owner = postgres::server().database();
-        migrate(&owner);
-        postgres::query(&owner, TABLE);
-        // Roles are the server's, so that those of one test must not be those of another.
-        let name = format!("test{}", fastrand::u32(..));
-        let grants = POSTGRES.replace("sekali_", &format!("{name}_"));
-        // The views have the prefix, too.
-        let grants = grants
-            .replace(&format!("{name}_events"), "sekali_events")
-            .replace(&format!("{name}_deliveries"), "sekali_deliveries");
-        postgres::query(&owner, &grants);
-        let own = format!("grant select, insert, update, delete on orders to {name}_receiver");
-        postgres::query(&owner, &own);
-        postgres::query(&owner, &format!("alter role {name}_reader login"));
-        let url = |role: &str| owner.replace("postgres@", &format!("{name}_{role}@"));
-        Self {
-            kind: "postgres",
-            receiver: url("receiver"),
-            keeper: url("keeper"),
-            reader: url("reader"),
-            owner,
-        }
-    }
-
-    fn mariadb() -> Self {
-        let owner = mariadb::server().database();
-        migrate(&owner);
-        mariadb::query(&owner, TABLE);
-        let name = format!("test{}", fastrand::u32(..));
-        let grants = MYSQL
-            .replace("sekali_", &format!("{name}_"))
-            .replace(&format!("on {name}_events"), "on sekali_events")
-            .replace(&format!("on {name}_deliveries"), "on sekali_deliveries")
-            .replace("change-me", "fake-password");
-        mariadb::query(&owner, &grants);
-        let own = format!("grant select, insert, update, delete on orders to {name}_receiver@'%'");
-        mariadb::query(&owner, &own);
-        let url = |role: &str| owner.replace("sekali:", &format!("{name}_{role}:"));
-        Self {
-            kind: "mariadb",
-            receiver: url("receiver"),
-            keeper: url("keeper"),
-            reader: url("reader"),
-            owner,
-        }
-    }
-
-    fn ask(&self, url: &str, sql: &str) -> Result<String, String> {
-        match self.kind {
-            "postgres" => postgres::try_query(url, sql),
-            _ => mariadb::try_query(url, sql),
-        }
-    }
-
-    fn owned(&self, sql: &str) -> String {
-        self.ask(&self.owner, sql).unwrap().trim().to_owned()
-    }
-
-    fn wait_applied(&self) {
-        let pending = "select count(*) from webhook_inbox \
-            where processing_status in ('received', 'processing', 'failed')";
-        let end = std::time::Instant::now() + PATIENCE;
-        while self.owned(pending) != "0" {
-            assert!(std::time::Instant::now() < end, "events stay pending");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    }
-}
+/// A source that is asked for its challenge before it is used.
+const DROPBOX: &str = "[[source]]\nid = \"dropbox\"\npreset = \"dropbox\"\nsecrets = [\"env:ORDERS_SECRET\"]\nkeep_rejected = 1\n";
 
 fn configured(url: &str, retention: &str) -> Start {
     let config = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\ninternal_listen = \"127.0.0.1:0\"\n\
-         [store]\nurl = \"env:DATABASE_URL\"\nallow_unsafe_durability = true\n\
-         [retention]\n{retention}\n{ORDERS}"
+         [store]\nurl = \"env:DATABASE_URL\"\nsetup = \"table.sql\"\nallow_unsafe_durability = true\n\
+         [retention]\n{retention}\n{ORDERS}{DROPBOX}"
     );
     Start::new("")
+        .file("table.sql", TABLE)
         .file("sekali.toml", config)
         .env("DATABASE_URL", url)
 }
@@ -141,26 +72,53 @@ fn ran(start: &Start, arguments: &[&str]) -> (Option<i32>, String) {
 
 fn serves_and_cannot_rewrite(place: &Place) {
     let server: Server = configured(&place.receiver, "").serve();
-    let send =
-        |id: &str, version, status| hook(id, order("o", version, status)).send(&server).says();
-    assert_eq!(send("e-1", 1, "new"), "202 accepted");
-    assert_eq!(send("e-1", 1, "new"), "200 duplicate");
-    assert_eq!(
-        send("e-1", 1, "paid"),
-        "200 rejected_inconsistent_duplicate"
-    );
-    assert_eq!(
-        send("e-1", 1, "paid"),
-        "200 rejected_inconsistent_duplicate"
-    );
-    assert_eq!(send("e-2", 2, "paid"), "202 accepted");
+    receives(place, &server);
+    commands(place);
+    let more = match place.kind {
+        "postgres" => REFUSED_ON_POSTGRES,
+        _ => &[],
+    };
+    for sql in REFUSED.iter().chain(more) {
+        let said = place.ask(&place.receiver, sql).expect_err(sql);
+        let is_refused = ["permission denied", "must be owner", "command denied"];
+        assert!(
+            is_refused.iter().any(|text| said.contains(text)),
+            "{sql}: {said}"
+        );
+    }
+    let (log, refused) = (server.log(), "this role may not run store.setup");
+    assert!(log.contains(refused), "{log}");
+    let mut others = log.lines().filter(|line| !line.contains(refused));
+    assert!(!others.any(|line| line.contains("denied")), "{log}");
+}
+
+/// Has a server receive what leaves rows of every kind.
+fn receives(place: &Place, server: &Server) {
+    let says =
+        |id: &str, version, status| hook(id, order("o", version, status)).send(server).says();
+    assert_eq!(says("e-1", 1, "new"), "202 accepted");
+    assert_eq!(says("e-1", 1, "new"), "200 duplicate");
+    for _ in 0..2 {
+        let said = says("e-1", 1, "paid");
+        assert_eq!(said, "200 rejected_inconsistent_duplicate");
+    }
+    assert_eq!(says("e-2", 2, "paid"), "202 accepted");
     let forged = hook("e-3", order("o", 3, "forged")).secret("another-secret-of-nobody");
-    assert_eq!(
-        forged.send(&server).says(),
-        "401 rejected_signature signature_wrong"
-    );
+    assert_eq!(forged.send(server).status, 401);
+    let forged = hook("e-4", "{}").to("dropbox").send(server);
+    assert_eq!(forged.status, 401);
+    let asked = Connection::open(server.address()).get("/hooks/dropbox?challenge=c");
+    assert_eq!((asked.status, asked.text().as_str()), (200, "c"));
+    for table in ["handshakes", "rejected_requests"] {
+        let rows = format!("select count(*) from webhook_{table}");
+        eventually("the request is noted", || place.owned(&rows) == "1");
+    }
     place.wait_applied();
     assert_eq!(place.owned("select status from orders"), "paid");
+}
+
+/// Runs the commands of a receiver, and those that are not its.
+fn commands(place: &Place) {
     let start = configured(&place.receiver, "");
     for (arguments, says) in [
         (&["events", "list"][..], "e-2"),
@@ -168,35 +126,21 @@ fn serves_and_cannot_rewrite(place: &Place) {
         (&["events", "replay", "e-2", "--force"], ""),
         (&["events", "accept", "e-1", "--variant", "1"], ""),
         (&["entities", "show", "orders", "", "o"], "e-2"),
+        (&["entities", "reset", "orders", "", "o", "--yes"], ""),
     ] {
         let (code, said) = ran(&start, arguments);
-        assert!(
-            code == Some(0) && said.contains(says),
-            "{arguments:?}: {said}"
-        );
+        let is_done = code == Some(0) && said.contains(says);
+        assert!(is_done, "{arguments:?}: {said}");
     }
     place.wait_applied();
-    for (what, sql) in REFUSED {
-        let said = place.ask(&place.receiver, sql).expect_err(what);
-        let is_refused = ["permission denied", "must be owner", "denied"];
-        assert!(
-            is_refused.iter().any(|text| said.contains(text)),
-            "{what}: {said}"
-        );
-    }
     for arguments in [
         &["prune"][..],
         &["events", "erase", "e-1", "--yes"],
         &["migrate"],
     ] {
         let (code, said) = ran(&configured(&place.receiver, OLD), arguments);
-        match arguments[0] {
-            "migrate" => assert_eq!(code, Some(0), "nothing is to be done: {said}"),
-            _ => assert!(
-                code == Some(1) && said.contains("denied"),
-                "{arguments:?}: {said}"
-            ),
-        }
+        let is_told = said.contains("denied") && said.contains("lacks a right");
+        assert!(code == Some(1) && is_told, "{arguments:?}: {said}");
     }
     assert_eq!(place.owned("select count(*) from webhook_payloads"), "3");
 }
@@ -259,4 +203,28 @@ fn the_keeper_removes_and_the_reader_looks_on_postgres() {
 #[test]
 fn the_keeper_removes_and_the_reader_looks_on_mariadb() {
     keeps(&Place::mariadb());
+}
+
+#[test]
+fn a_receiver_on_a_database_without_tables_says_who_makes_them() {
+    let name = format!("test{}", fastrand::u32(..));
+    let (postgres, mariadb) = (postgres::server().database(), mariadb::server().database());
+    postgres::query(
+        &postgres,
+        &format!("create role {name} login; revoke create on schema public from public"),
+    );
+    mariadb::query(
+        &mariadb,
+        &format!("create user {name} identified by 'fake-password'; grant select on * to {name}"),
+    );
+    for url in [
+        postgres.replace("postgres@", &format!("{name}@")),
+        mariadb.replace("sekali:", &format!("{name}:")),
+    ] {
+        let said = configured(&url, "").refusal();
+        assert!(
+            said.contains("run `sekali migrate` with one that may") && said.contains("denied"),
+            "{said}"
+        );
+    }
 }

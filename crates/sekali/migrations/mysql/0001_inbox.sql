@@ -15,7 +15,7 @@ create table if not exists webhook_inbox (
     occurred_at        bigint,
     type_rank          bigint  not null,
     source_url         varchar(2048),
-    content_hash       varchar(255),
+    content_hash       varbinary(255),
     producer           varchar(255),
     delivered_at       varchar(255),
     payload_hash       varbinary(64) not null,
@@ -157,7 +157,8 @@ create or replace view sekali_events as
 select seq, convert(source using utf8mb4) as source, convert(scope using utf8mb4) as scope,
        convert(event_id using utf8mb4) as event_id, convert(event_type using utf8mb4) as event_type,
        convert(entity_type using utf8mb4) as entity_type, convert(entity_id using utf8mb4) as entity_id, source_version,
-       concat(date_format(date_add('1970-01-01', interval floor(occurred_at / 1000000000) second), '%Y-%m-%dT%H:%i:%s.'),
+       concat(date_format(date_add('1970-01-01', interval (occurred_at - mod(mod(occurred_at, 1000000000) + 1000000000, 1000000000))
+                            div 1000000000 second), '%Y-%m-%dT%H:%i:%s.'),
               lpad(mod(mod(occurred_at, 1000000000) + 1000000000, 1000000000), 9, '0'), 'Z') as occurred_at,
        processing_status, status_reason, attempts, error_message,
        concat(date_format(date_add('1970-01-01', interval floor(received_at / 1000) second), '%Y-%m-%dT%H:%i:%s.'),
@@ -166,7 +167,7 @@ select seq, convert(source using utf8mb4) as source, convert(scope using utf8mb4
               lpad(mod(processed_at, 1000), 3, '0'), 'Z') as processed_at,
        concat(date_format(date_add('1970-01-01', interval floor(next_attempt_at / 1000) second), '%Y-%m-%dT%H:%i:%s.'),
               lpad(mod(next_attempt_at, 1000), 3, '0'), 'Z') as next_attempt_at,
-       source_url, content_hash, producer, lower(hex(payload_hash)) as payload_hash
+       source_url, convert(content_hash using utf8mb4) as content_hash, producer, lower(hex(payload_hash)) as payload_hash
 from webhook_inbox;
 
 create or replace view sekali_deliveries as

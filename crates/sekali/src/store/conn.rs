@@ -4,6 +4,7 @@
 //! are described in [`super::rows`]. The functions are `async` because a networked database waits; SQLite's part never
 //! does, and runs on the store's own thread.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -253,16 +254,16 @@ impl Conn<'_> {
 
     /// Inserts rows unless they are known, and returns for each the number it was given.
     ///
-    /// The first `key` columns are what the rows are told apart by where the database names those that are new; where it
-    /// does not, the answer is none, and the caller has to look which rows are its own.
+    /// The first `key` columns are what the rows are told apart by. Where the database does not name those that are new, the
+    /// last column has to hold a mark of this insert.
     pub(crate) async fn insert_new(
         &mut self,
         insert: &Insert,
         key: usize,
         rows: &Rows<'_>,
-    ) -> Result<Option<Vec<Option<i64>>>, DbError> {
+    ) -> Result<Vec<Option<i64>>, DbError> {
         if rows.is_empty() {
-            return Ok(Some(Vec::new()));
+            return Ok(Vec::new());
         }
         match self {
             Self::Sqlite { db, .. } => {
@@ -272,12 +273,10 @@ impl Conn<'_> {
                     let changed = statement.execute(rusqlite::params_from_iter(row))?;
                     numbers.push((changed == 1).then(|| db.last_insert_rowid()));
                 }
-                Ok(Some(numbers))
+                Ok(numbers)
             }
-            Self::Postgres { db, .. } => {
-                postgres::insert_new(db, insert, key, rows).await.map(Some)
-            }
-            Self::MySql { .. } => self.insert_all(insert, rows).await.map(|_| None),
+            Self::Postgres { db, .. } => postgres::insert_new(db, insert, key, rows).await,
+            Self::MySql { db, .. } => mysql::insert_new(db, insert, key, rows).await,
         }
     }
 
@@ -399,6 +398,28 @@ impl Conn<'_> {
             }
         }
     }
+}
+
+/// Tells which of the rows are new, by what the database says of those: their number and then their key.
+fn numbers<'r>(
+    new: impl ExactSizeIterator<Item = Row<'r>>,
+    key: usize,
+    rows: &Rows<'_>,
+) -> Result<Vec<Option<i64>>, DbError> {
+    let mut known: HashMap<Vec<String>, i64> = HashMap::with_capacity(new.len());
+    for row in new {
+        let key: Result<Vec<String>, DbError> = (1..=key).map(|index| row.text(index)).collect();
+        known.insert(key?, row.int(0)?);
+    }
+    let number = |row: &[Value<'_>]| {
+        let text = |value: &Value<'_>| match *value {
+            Value::Text(text) => Some(text.to_owned()),
+            _ => None,
+        };
+        let key: Option<Vec<String>> = row.iter().take(key).map(text).collect();
+        known.get(&key?).copied()
+    };
+    Ok(rows.iter().map(number).collect())
 }
 
 /// Runs a statement for one row after the other, and returns how many rows it changed.

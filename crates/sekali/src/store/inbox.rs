@@ -237,7 +237,8 @@ static EVENTS: Insert = Insert::new(
     ],
     OnKnown::Stays,
 )
-.returning("seq, source, scope, event_id");
+.returning("seq, source, scope, event_id")
+.marked_by("lease_token");
 
 /// Inserts events and returns the number of each that is new.
 async fn insert_events(
@@ -257,20 +258,7 @@ async fn insert_events(
     for (delivery, fingerprint) in deliveries.iter().zip(&fingerprints) {
         rows.push(event_row(delivery, fingerprint, mark, now_ms));
     }
-    if let Some(seqs) = conn.insert_new(&EVENTS, 3, &rows).await.step(STEP)? {
-        return Ok(seqs);
-    }
-    let mut keys = Rows::with_capacity(4, deliveries.len());
-    for delivery in deliveries {
-        let (source, scope, event_id) = key(delivery);
-        keys.push([source.into(), scope.into(), event_id.into(), mark.into()]);
-    }
-    let found = conn.select_all(&MARKED, &keys, |index, row| Ok((index, row.int(0)?)));
-    let mut seqs = vec![None; deliveries.len()];
-    for (index, seq) in found.await.step(STEP)? {
-        seqs[index] = Some(seq);
-    }
-    Ok(seqs)
+    conn.insert_new(&EVENTS, 3, &rows).await.step(STEP)
 }
 
 fn event_row<'r>(
@@ -319,13 +307,6 @@ fn event_row<'r>(
         mark.into(),
     ]
 }
-
-static MARKED: Select = Select::new(
-    "seq",
-    "webhook_inbox",
-    "source = {0} and scope = {1} and event_id = {2} and lease_token = {3}",
-    &[Kind::Key, Kind::Key, Kind::Key, Kind::Key],
-);
 
 static PAYLOADS: Insert = Insert::new(
     "webhook_payloads",

@@ -171,6 +171,8 @@ impl Transaction for Prune {
         let (old, end) = self.old(conn, KEYS, from.keys.zip(keys)).await?;
         next.keys = end;
         delete_positions(conn, &old).await?;
+        // Those of an erased event, which had no payload to go with.
+        pruned.variants += delete(conn, &DELETE_VARIANTS, &old).await?;
         pruned.keys = delete(conn, &DELETE_KEY, &old).await?;
         let (old, end) = self
             .old(conn, DELIVERIES, from.deliveries.zip(audit))

@@ -97,8 +97,10 @@ pub(crate) struct Insert {
     table: &'static str,
     columns: &'static [(&'static str, Kind)],
     known: Known,
-    /// What PostgreSQL tells of the rows that are new.
+    /// What is told of the rows that are new, their number first.
     returning: &'static str,
+    /// The column, the last one, whose value is only in the rows that this insert makes.
+    mark: &'static str,
     texts: OnceLock<Texts>,
 }
 
@@ -113,6 +115,7 @@ impl Insert {
             columns,
             known,
             returning: "",
+            mark: "",
             texts: OnceLock::new(),
         }
     }
@@ -121,6 +124,19 @@ impl Insert {
     pub(crate) const fn returning(mut self, columns: &'static str) -> Self {
         self.returning = columns;
         self
+    }
+
+    /// Names the column, the last one, by which MySQL finds the rows that are new.
+    pub(crate) const fn marked_by(mut self, column: &'static str) -> Self {
+        self.mark = column;
+        self
+    }
+
+    /// Finds the rows that an insert made, from the number of the first of them on.
+    pub(super) fn new_rows(&self) -> String {
+        let (returning, table, mark) = (self.returning, self.table, self.mark);
+        let number = returning.split(',').next().unwrap_or_default();
+        format!("select {returning} from {table} where {number} >= ? and {mark} = ? limit ?")
     }
 
     pub(super) fn kinds(&self) -> impl Iterator<Item = Kind> {

@@ -146,7 +146,9 @@ fn failure(
                     (Reason::Preempted, false)
                 }
                 (DbErrorKind::Interrupted, _) => (Reason::EffectTimeout, false),
-                (DbErrorKind::Other | DbErrorKind::Unavailable, _) => (Reason::EffectFailed, false),
+                (DbErrorKind::Other | DbErrorKind::Unavailable | DbErrorKind::Forbidden, _) => {
+                    (Reason::EffectFailed, false)
+                }
             };
             (reason, is_permanent, error.to_string())
         }

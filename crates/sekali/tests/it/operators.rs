@@ -4,7 +4,7 @@ use sekali::event::Delivery;
 use sekali::store::{AcceptVariant, Cursor, Erase, Prune, Pruned, Redrive, Retention};
 use sekali::{Error, Outcome, Result};
 
-use super::support::{Rig, docs, source, sources, titled, update};
+use super::support::{Options, Rig, docs, source, sources, titled, update};
 
 async fn redrive(rig: &Rig, id: &str, force: bool) -> Result<usize> {
     let seqs = vec![rig.event(id).await.seq];
@@ -114,6 +114,34 @@ async fn erasing_removes_the_content_and_keeps_the_key() {
         "0"
     );
     assert_eq!(rig.column("select count(*) from webhook_inbox").await, "1");
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_erased_event_goes_with_its_key() {
+    let rig = Rig::start(&docs("")).await;
+    let seq = rig.accept("docs", update("e", "d", 1)).await;
+    rig.send("docs", titled("e", "d", 1, "other")).await;
+    rig.drain().await;
+    rig.engine.store().write(Erase { seq }).await.unwrap();
+    rig.clock.advance(10_000);
+    let prune = |keys_ms| Prune {
+        retention: Retention {
+            payloads_ms: Some(5_000),
+            audit_ms: None,
+            keys_ms,
+        },
+        batch_len: 100,
+        from: Cursor::default(),
+    };
+    let store = rig.engine.store();
+    let (pruned, _) = store.write(prune(None)).await.unwrap();
+    assert_eq!(pruned, Pruned::default());
+    let (pruned, _) = store.write(prune(Some(6_000))).await.unwrap();
+    assert_eq!((pruned.keys, pruned.variants), (1, 1));
+    for table in ["webhook_inbox", "webhook_positions", "webhook_variants"] {
+        let left = rig.column(&format!("select count(*) from {table}")).await;
+        assert_eq!(left, "0", "{table}");
+    }
 }
 
 #[tokio::test]
@@ -247,6 +275,18 @@ async fn a_start_with_an_effect_that_the_schema_lacks_is_refused() {
         matches!(&refused, Error::Config { problem, .. } if problem.contains("subject")),
         "{refused}"
     );
+}
+
+#[tokio::test]
+async fn a_process_that_only_receives_needs_no_table_of_the_user() {
+    let options = Options {
+        setup: "",
+        workers: 0,
+        ..Options::default()
+    };
+    let rig = Rig::with(sources(&docs("")), options).await;
+    rig.accept("docs", update("e", "d", 1)).await;
+    assert_eq!(rig.event("e").await.status, "received");
 }
 
 #[tokio::test]

@@ -106,6 +106,20 @@ async fn a_version_that_repeats_with_other_content_is_flagged_whichever_comes_fi
 }
 
 #[tokio::test]
+async fn content_hashes_are_compared_as_bytes() {
+    for (first, second) in [("aB", "Ab"), ("x", "x "), ("e", "\u{e9}")] {
+        let rig = Rig::start(&docs("")).await;
+        in_order(&rig, &[hashed("1", first), hashed("2", second)]).await;
+        assert_eq!(
+            rig.standing("2").await,
+            standing("ignored_out_of_order", "version_conflict"),
+            "{first:?} and {second:?}"
+        );
+        assert_eq!(rig.event("2").await.content_hash.as_deref(), Some(second));
+    }
+}
+
+#[tokio::test]
 async fn a_conflict_is_found_behind_newer_versions_too() {
     let rig = Rig::start(&docs("")).await;
     in_order(

@@ -38,6 +38,8 @@ pub enum DbErrorKind {
     Contended,
     /// The database cannot work now, or its answer never came: nothing else will go better than this.
     Unavailable,
+    /// The role may not do that: another one has to, or it has to be given the right.
+    Forbidden,
     /// Anything else: trying again may help.
     Other,
 }
@@ -102,6 +104,7 @@ fn of_postgres(code: &str) -> DbErrorKind {
         // Serialization, a deadlock, a lock that was waited for too long.
         "40001" | "40P01" | "55P03" => DbErrorKind::Contended,
         "57014" => DbErrorKind::Interrupted,
+        "42501" => DbErrorKind::Forbidden,
         // A standby, or a transaction that may only read.
         "25006" => DbErrorKind::Unavailable,
         // Raised by a trigger or a function of the user's, which refuses the row.
@@ -126,6 +129,8 @@ fn of_mysql(number: u16, state: &str) -> DbErrorKind {
         // cluster that is not ready.
         1040 | 1203 | 1045 | 1053 | 1927 | 1021 | 1026 | 1037 | 1041 | 1114 | 1290 | 1792
         | 1836 | 1047 | 4031 => DbErrorKind::Unavailable,
+        // No right to the database, the table, its column, or an administrator's right.
+        1044 | 1142 | 1143 | 1227 => DbErrorKind::Forbidden,
         // Raised by a trigger of the user's, which refuses the row.
         1644 => DbErrorKind::Constraint,
         // Values that do not fit their column, and checks.
@@ -150,12 +155,14 @@ mod tests {
         assert_eq!(of_postgres("22P02"), DbErrorKind::Constraint);
         assert_eq!(of_postgres("57014"), DbErrorKind::Interrupted);
         assert_eq!(of_postgres("53300"), DbErrorKind::Unavailable);
+        assert_eq!(of_postgres("42501"), DbErrorKind::Forbidden);
         assert_eq!(of_postgres("42P01"), DbErrorKind::Other);
         assert_eq!(of_mysql(1213, "40001"), DbErrorKind::Contended);
         assert_eq!(of_mysql(1062, "23000"), DbErrorKind::Constraint);
         assert_eq!(of_mysql(1366, "HY000"), DbErrorKind::Constraint);
         assert_eq!(of_mysql(1267, "HY000"), DbErrorKind::Constraint);
         assert_eq!(of_mysql(1290, "HY000"), DbErrorKind::Unavailable);
+        assert_eq!(of_mysql(1142, "42000"), DbErrorKind::Forbidden);
         assert_eq!(of_mysql(1146, "42S02"), DbErrorKind::Other);
     }
 }

@@ -11,8 +11,8 @@ use sqlx::mysql::{MySqlArguments, MySqlRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Either, Executor as _, MySql, MySqlConnection, SqlSafeStr as _};
 
-use super::{DbError, Value};
-use crate::store::rows::{Kind, Rows};
+use super::{DbError, Row, Value};
+use crate::store::rows::{Insert, Kind, Rows};
 
 mod literal;
 
@@ -115,6 +115,26 @@ pub(super) async fn insert_all(
     let sql = sql.replacen('?', &literal::rows(rows), 1);
     let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(db).await?;
     Ok(done.rows_affected())
+}
+
+/// Inserts rows, the last of whose columns is a mark, and finds those that are new by it.
+pub(super) async fn insert_new(
+    db: &mut MySqlConnection,
+    insert: &Insert,
+    key: usize,
+    rows: &Rows<'_>,
+) -> Result<Vec<Option<i64>>, DbError> {
+    let sql = insert.texts().mysql.replacen('?', &literal::rows(rows), 1);
+    let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *db).await?;
+    // The number of the first that is new; all others of this statement are higher.
+    let first = i64::try_from(done.last_insert_id()).unwrap_or(i64::MAX);
+    let mark = rows.iter().next().and_then(|row| row.last().copied());
+    let (Some(mark), 1..) = (mark, first) else {
+        return Ok(vec![None; rows.len()]);
+    };
+    let len = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let new = fetch(db, &insert.new_rows(), &[first.into(), mark, len.into()]).await?;
+    super::numbers(new.iter().map(|row| Row::MySql(row, 0)), key, rows)
 }
 
 /// What became of one of several statements.

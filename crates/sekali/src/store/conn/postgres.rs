@@ -125,18 +125,7 @@ pub(super) async fn insert_new(
 ) -> Result<Vec<Option<i64>>, DbError> {
     let sql = &insert.texts().postgres;
     let answer = fetch_all(db, sql, insert.kinds(), rows).await?;
-    let mut new: HashMap<Vec<String>, i64> = HashMap::with_capacity(answer.len());
-    for row in &answer {
-        let row = Row::Postgres(row, 0);
-        let key: Result<Vec<String>, DbError> = (1..=key).map(|index| row.text(index)).collect();
-        new.insert(key?, row.int(0)?);
-    }
-    let number = |row: &[Value<'_>]| {
-        let key = row.iter().take(key).copied();
-        let key: Option<Vec<String>> = key.map(|value| as_text(value).map(str::to_owned)).collect();
-        new.get(&key?).copied()
-    };
-    Ok(rows.iter().map(number).collect())
+    super::numbers(answer.iter().map(|row| Row::Postgres(row, 0)), key, rows)
 }
 
 pub(super) async fn script(db: &mut PgConnection, sql: &str) -> Result<(), DbError> {

@@ -6,7 +6,7 @@ use sqlx::{Executor as _, MySqlConnection, PgConnection, Row as _};
 
 use crate::error::{Error, Result, Step as _};
 use crate::store::Schema;
-use crate::store::conn::DbError;
+use crate::store::conn::{DbError, DbErrorKind};
 
 const POSTGRES: &[&str] = &[include_str!("../../../migrations/postgres/0001_inbox.sql")];
 const MYSQL: &[&str] = &[include_str!("../../../migrations/mysql/0001_inbox.sql")];
@@ -22,7 +22,8 @@ pub(super) async fn postgres(db: &mut PgConnection, schema: Schema) -> Result<()
     if !is_to_be_made(schema, known, POSTGRES.len())? {
         return Ok(());
     }
-    migrate_postgres(db).await.step(STEP)
+    let migrated = migrate_postgres(db).await;
+    migrated.map_err(|error| not_made(error, known, POSTGRES.len()))
 }
 
 async fn version_of_postgres(db: &mut PgConnection) -> Result<Option<i64>, DbError> {
@@ -80,13 +81,13 @@ pub(super) async fn mysql(db: &mut MySqlConnection, schema: Schema) -> Result<()
             problem: format!("another node has been changing the schema for {WAIT_S} seconds"),
         });
     }
-    let migrated = migrate_mysql(db).await.step(STEP);
+    let migrated = migrate_mysql(db).await;
     // It is let go with the connection at the latest.
     let _ = sqlx::query("select release_lock(?)")
         .bind(name)
         .execute(&mut *db)
         .await;
-    migrated
+    migrated.map_err(|error| not_made(error, known, MYSQL.len()))
 }
 
 async fn version_of_mysql(db: &mut MySqlConnection) -> Result<Option<i64>, DbError> {
@@ -141,4 +142,23 @@ fn is_to_be_made(schema: Schema, known: Option<i64>, newest: usize) -> Result<bo
         _ => return Ok(schema == Schema::Make && known < newest),
     };
     Err(Error::Conflict { problem })
+}
+
+/// Says why the schema was not made; a role that serves need not have the right to do so.
+fn not_made(error: DbError, known: Option<i64>, newest: usize) -> Error {
+    if error.kind() != DbErrorKind::Forbidden {
+        return Error::Store {
+            step: STEP,
+            source: error,
+        };
+    }
+    let has = match known {
+        None | Some(0) => "there are no tables yet".to_owned(),
+        Some(known) => format!("the schema has version {known}, this program needs {newest}"),
+    };
+    Error::Conflict {
+        problem: format!(
+            "{has}, and this role may not change that ({error}); run `sekali migrate` with one that may"
+        ),
+    }
 }

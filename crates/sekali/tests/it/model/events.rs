@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A title that the user's table refuses.
 const REFUSED: &str = "refused";
 const ENTITIES: usize = 5;
-const EVENTS: usize = 60;
+const EVENTS: usize = 200;
 
 /// One body: an event, or other content under its id.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -60,4 +60,22 @@ pub(super) const INVARIANTS: &[(&str, &str)] = &[
         "select e.entity_id from webhook_entities e left join webhook_inbox i on i.event_id = e.last_event_id \
          where e.last_event_id is not null and (i.seq is null or i.processing_status <> 'processed')",
     ),
+    (
+        "two attempts at an event have one number",
+        "select inbox_seq from webhook_attempts where attempt > 0 group by inbox_seq, attempt having count(*) > 1",
+    ),
+    (
+        "an event has an attempt above those that are counted",
+        "select i.event_id from webhook_inbox i join webhook_attempts a on a.inbox_seq = i.seq where a.attempt > i.attempts",
+    ),
+    (
+        "other content was answered as such and is not kept",
+        "select d.inbox_seq from webhook_deliveries d left join webhook_variants v on v.inbox_seq = d.inbox_seq \
+         where d.outcome = 'rejected_inconsistent_duplicate' and v.id is null",
+    ),
+    (
+        "a version of an entity was looked at and is not noted",
+        "select i.event_id from webhook_inbox i left join webhook_positions p on p.seq = i.seq \
+         where i.processing_status in ('processed', 'ignored_out_of_order') and p.seq is null",
+    ),
 ];

@@ -1,6 +1,5 @@
 //! The nodes of a run, each in a runtime of its own that can be taken away in the middle of anything, and their database.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,9 +15,9 @@ use sekali::{
 use sekali_verify::NoDocuments;
 use tokio::runtime::{Builder, Runtime};
 
-use super::Answers;
-use super::events::{Body, Events};
-use super::invariants::INVARIANTS;
+use super::answers::Request;
+use super::events::Body;
+use super::fuse::{Fuse, Moment};
 use crate::support::{DOCS, Place, START_MS, query, script, sources, store_name};
 
 /// How many nodes there are where a store takes several; on SQLite, deliveries to the others go to the one.
@@ -78,10 +77,14 @@ pub(super) struct World {
     pub(super) errors: Arc<Mutex<Vec<String>>>,
 }
 
+/// What will be answered about the events of a request; `None` where nobody answers.
+type Answer = tokio::task::JoinHandle<Option<Vec<Outcome>>>;
+
 struct Node {
     runtime: Runtime,
     engine: Engine,
     clock: Clock,
+    fuse: Fuse,
 }
 
 impl World {
@@ -102,7 +105,9 @@ impl World {
             _ => NODES,
         };
         let made = world.runtime.block_on(async {
-            let store = world.open(false, Schema::Make).await;
+            let store = world
+                .open(world.place.database.clone(), false, Schema::Make)
+                .await;
             script(&store, DOCS).await;
             script(&store, REFUSES).await;
             store
@@ -112,14 +117,14 @@ impl World {
         world
     }
 
-    async fn open(&self, exclusive: bool, schema: Schema) -> Store {
+    async fn open(&self, database: Database, exclusive: bool, schema: Schema) -> Store {
         let options = StoreOptions {
             clock: self.clock.clone(),
             exclusive,
             schema,
             lease: LEASE,
             allow_unsafe_durability: true,
-            ..StoreOptions::serving(self.place.database.clone())
+            ..StoreOptions::serving(database)
         };
         let end = Instant::now() + PATIENCE;
         loop {
@@ -147,6 +152,9 @@ impl World {
             limits: Limits {
                 lease: LEASE,
                 poll: Duration::from_millis(10),
+                // Little at once, so that the workers meet each other.
+                claim_len: 4,
+                apply_len: 2,
                 ..Limits::default()
             },
             clock: clock.clone(),
@@ -154,14 +162,17 @@ impl World {
             workers: 2,
         };
         let is_file = matches!(self.place.database, Database::Sqlite(_));
+        let (fuse, database) = Fuse::before(&self.place.database);
         let engine = runtime.block_on(async {
-            let store = self.open(is_file, Schema::Make).await;
+            let store = self.open(database, is_file, Schema::Make).await;
+            fuse.put_into(&store).await;
             Engine::start(store, options).await.unwrap()
         });
         Node {
             runtime,
             engine,
             clock,
+            fuse,
         }
     }
 
@@ -169,9 +180,20 @@ impl World {
         node % self.nodes.len()
     }
 
-    /// Delivers all of it at once, each to its node, and returns what was answered.
-    pub(super) fn deliver(&mut self, sent: Vec<(usize, Body)>) -> Vec<Option<Outcome>> {
-        let answers = self.send(sent);
+    /// Sends all requests at once, each to its node, and returns what was answered about the events of each.
+    ///
+    /// Every node works, so that every request has an answer.
+    pub(super) fn deliver_all(&mut self, sent: Vec<Request>) -> Vec<Option<Vec<Outcome>>> {
+        self.errors.lock().unwrap().clear();
+        let outcomes = self.await_all(self.send(sent));
+        let is_answered = outcomes.iter().all(Option::is_some);
+        let errors = self.errors.lock().unwrap();
+        assert!(is_answered, "seed {}, no trouble: {errors:?}", self.seed);
+        drop(errors);
+        outcomes
+    }
+
+    fn await_all(&self, answers: Vec<Answer>) -> Vec<Option<Vec<Outcome>>> {
         self.runtime.block_on(async {
             let mut outcomes = Vec::new();
             for answer in answers {
@@ -181,15 +203,17 @@ impl World {
         })
     }
 
-    fn send(&self, sent: Vec<(usize, Body)>) -> Vec<tokio::task::JoinHandle<Option<Outcome>>> {
-        let send = |(node, body): (usize, Body)| {
+    fn send(&self, sent: Vec<Request>) -> Vec<Answer> {
+        let send = |(node, bodies): Request| {
             let node = &self.nodes[self.index(node)];
             let source = node.engine.sources().get("model").unwrap();
-            let delivery = delivery(source, &body, node.clock.now_ms());
+            let now_ms = node.clock.now_ms();
+            let deliveries = bodies.iter().map(|body| delivery(source, body, now_ms));
+            let deliveries = deliveries.collect();
             let (admission, errors) = (node.engine.admission().clone(), self.errors.clone());
             node.runtime.spawn(async move {
-                match admission.admit(delivery).await {
-                    Ok(receipt) => Some(receipt.outcome),
+                match admission.admit_all(deliveries).await {
+                    Ok(receipts) => Some(receipts.iter().map(|receipt| receipt.outcome).collect()),
                     Err(error) => {
                         errors.lock().unwrap().push(sekali::chain(&error));
                         None
@@ -200,38 +224,62 @@ impl World {
         sent.into_iter().map(send).collect()
     }
 
-    /// Takes a node away a moment after the deliveries were sent, and starts it again; whoever was on it has no answer.
+    /// Takes a node away at one of its commits, and starts it again; whoever was on it has no answer.
     pub(super) fn crash(
         &mut self,
         node: usize,
-        sent: Vec<(usize, Body)>,
-        after: Duration,
-    ) -> Vec<Option<Outcome>> {
+        sent: Vec<Request>,
+        (after, moment): (Duration, Moment),
+    ) -> Vec<Option<Vec<Outcome>>> {
         let (index, answers) = (self.index(node), self.send(sent));
         std::thread::sleep(after);
-        let Node {
-            runtime, engine, ..
-        } = self.nodes.remove(index);
-        runtime.shutdown_timeout(PATIENCE);
-        drop(engine);
-        let outcomes = self.runtime.block_on(async {
-            let mut outcomes = Vec::new();
-            for answer in answers {
-                outcomes.push(answer.await.unwrap_or_default());
-            }
-            outcomes
-        });
+        self.meet(index, moment);
+        let node = self.nodes.remove(index);
+        node.runtime.shutdown_timeout(PATIENCE);
+        drop((node.engine, node.fuse));
+        let outcomes = self.await_all(answers);
         let node = self.node(index);
         self.nodes.insert(index, node);
         outcomes
     }
 
+    /// Spoils commits of a node for a moment; it has to find back by itself.
+    pub(super) fn cut(
+        &mut self,
+        node: usize,
+        sent: Vec<Request>,
+        (after, moment): (Duration, Moment),
+    ) -> Vec<Option<Vec<Outcome>>> {
+        let (index, answers) = (self.index(node), self.send(sent));
+        std::thread::sleep(after);
+        self.meet(index, moment);
+        self.nodes[index].fuse.mend();
+        self.await_all(answers)
+    }
+
+    /// Spoils the commits of a node, and waits until one has met that, and for a moment for more: one of its workers that
+    /// looked for events in vain may have been the first.
+    fn meet(&self, index: usize, moment: Moment) {
+        const MORE: Duration = Duration::from_millis(20);
+        let fuse = &self.nodes[index].fuse;
+        let (met, began) = (fuse.met(), Instant::now());
+        fuse.spoil(moment);
+        while fuse.met() == met || (fuse.met() < met + 3 && began.elapsed() < MORE) {
+            assert!(
+                began.elapsed() < PATIENCE,
+                "seed {}: nothing commits",
+                self.seed
+            );
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
     pub(super) fn restart(&mut self, node: usize) {
         let index = self.index(node);
-        let Node {
-            runtime, engine, ..
-        } = self.nodes.remove(index);
-        runtime.block_on(engine.stop(PATIENCE));
+        let node = self.nodes.remove(index);
+        node.runtime.block_on(node.engine.stop(PATIENCE));
+        // The way to the database lasts as long as what is behind it.
+        drop((node.runtime, node.fuse));
         let node = self.node(index);
         self.nodes.insert(index, node);
     }
@@ -281,59 +329,9 @@ impl World {
         }
     }
 
-    fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+    pub(super) fn rows(&self, sql: &str) -> Vec<Vec<String>> {
         let store = self.store.as_ref().unwrap();
         self.runtime.block_on(query(store, sql))
-    }
-
-    /// Lists what does not hold.
-    pub(super) fn broken(&self, answers: &Answers) -> Vec<String> {
-        let mut broken = Vec::new();
-        for (what, sql) in INVARIANTS {
-            let found = self.rows(sql).concat();
-            if !found.is_empty() {
-                broken.push(format!("{what}: {found:?}"));
-            }
-        }
-        let stored = self.rows("select event_id from webhook_inbox").concat();
-        let stored: BTreeSet<String> = stored.into_iter().collect();
-        let lost = answers.answered().filter(|id| !stored.contains(*id));
-        broken.extend(lost.map(|id| format!("{id} was answered and is lost")));
-        broken
-    }
-
-    /// Lists in what the user's table and the events' ends differ from the model.
-    pub(super) fn unlike(&self, events: &Events) -> Vec<String> {
-        let bodies = self
-            .rows("select cast(body as text) from webhook_payloads")
-            .concat();
-        let stored: BTreeSet<String> = bodies.into_iter().collect();
-        let mut unlike = Vec::new();
-        let rows = self.rows("select entity, event, title from docs");
-        let mut expected = events.expected(&stored);
-        for row in rows {
-            if expected.remove(&row[0]).as_ref().map(|row| &row[..]) != Some(&row[1..]) {
-                unlike.push(format!("{row:?} is not what it should be"));
-            }
-        }
-        unlike.extend(
-            expected
-                .into_iter()
-                .map(|row| format!("{row:?} is missing")),
-        );
-        let refused = events.refused();
-        for row in self.rows("select event_id, processing_status, status_reason from webhook_inbox")
-        {
-            let is_right = match row[1].as_str() {
-                "processed" | "ignored_out_of_order" => true,
-                "dead_letter" => row[2] == "constraint" && refused.contains(&*row[0]),
-                _ => false,
-            };
-            if !is_right {
-                unlike.push(format!("{row:?} is not where an event ends"));
-            }
-        }
-        unlike
     }
 }
 
