@@ -57,6 +57,8 @@ struct Pair {
     has_ended: AtomicBool,
     is_forgotten: AtomicBool,
     loses_answer: AtomicBool,
+    /// Set once half of an answer is on its way.
+    is_halved: AtomicBool,
 }
 
 /// The two ways on a connection.
@@ -174,6 +176,7 @@ impl Shared {
             has_ended: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(is_forgotten),
             loses_answer: AtomicBool::new(false),
+            is_halved: AtomicBool::new(false),
         });
         {
             let mut state = self.lock();
@@ -207,7 +210,7 @@ impl Shared {
                 return Ok(());
             };
             to.write_all(&chunk[..len])?;
-            if pair.loses_answer.load(Ordering::SeqCst) && way == Way::Back {
+            if pair.is_halved.load(Ordering::SeqCst) && way == Way::Back {
                 return Ok(());
             }
         }
@@ -232,7 +235,7 @@ impl Shared {
                 Some(Fault::Stall | Fault::BlackHole) => {}
                 Some(Fault::Halve) if way == Way::Back => {
                     self.lost.fetch_add(1, Ordering::SeqCst);
-                    pair.loses_answer.store(true, Ordering::SeqCst);
+                    pair.is_halved.store(true, Ordering::SeqCst);
                     return Some(chunk.len() / 2);
                 }
                 Some(Fault::LoseRequest(mark)) if way == Way::There && holds(chunk, mark) => {
@@ -260,11 +263,13 @@ fn holds(chunk: &[u8], mark: &[u8]) -> bool {
 impl Pair {
     /// Ends the connection; tells whether it was open.
     fn cut(&self) -> bool {
+        // Noted first: whoever copies wakes up at once, and would note it instead.
+        let was_open = !self.has_ended.swap(true, Ordering::SeqCst);
         for end in &self.ends {
             // Whoever is gone already need not be told.
             let _ = end.shutdown(Shutdown::Both);
         }
-        !self.has_ended.swap(true, Ordering::SeqCst)
+        was_open
     }
 
     /// Tells whether the connection was ended.
