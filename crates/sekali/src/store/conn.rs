@@ -6,83 +6,26 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
 use sqlx::{MySqlConnection, PgConnection};
 
 use super::guard::{Guard, Interruption};
-use super::rows::{Delete, Insert, Kind, Rows, Select, Update};
+use super::rows::{Delete, Insert, Rows, Select, Update};
 use crate::clock::Clock;
 
 mod error;
 mod mysql;
 mod postgres;
 mod row;
+mod value;
+mod wire;
 
 pub use error::{DbError, DbErrorKind};
 pub use row::Row;
-
-/// A value to bind.
-#[derive(Clone, Copy, Debug)]
-pub enum Value<'a> {
-    /// No value, where one of this kind could be.
-    Null(Kind),
-    /// An integer.
-    Int(i64),
-    /// Text.
-    Text(&'a str),
-    /// Bytes.
-    Bytes(&'a [u8]),
-}
-
-impl From<i64> for Value<'_> {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
-}
-
-impl From<Option<i64>> for Value<'_> {
-    fn from(value: Option<i64>) -> Self {
-        value.map_or(Self::Null(Kind::Int), Self::Int)
-    }
-}
-
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(value: &'a str) -> Self {
-        Self::Text(value)
-    }
-}
-
-impl<'a> From<Option<&'a str>> for Value<'a> {
-    fn from(value: Option<&'a str>) -> Self {
-        value.map_or(Self::Null(Kind::Text), Self::Text)
-    }
-}
-
-impl<'a> From<&'a [u8]> for Value<'a> {
-    fn from(value: &'a [u8]) -> Self {
-        Self::Bytes(value)
-    }
-}
-
-impl<'a> From<Option<&'a [u8]>> for Value<'a> {
-    fn from(value: Option<&'a [u8]>) -> Self {
-        value.map_or(Self::Null(Kind::Bytes), Self::Bytes)
-    }
-}
-
-impl rusqlite::ToSql for Value<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match *self {
-            Value::Null(_) => ValueRef::Null,
-            Value::Int(value) => ValueRef::Integer(value),
-            Value::Text(value) => ValueRef::Text(value.as_bytes()),
-            Value::Bytes(value) => ValueRef::Blob(value),
-        }))
-    }
-}
+pub use value::Value;
+pub(super) use wire::Wire;
 
 /// A connection inside a transaction.
 pub enum Conn<'c> {
@@ -111,42 +54,6 @@ pub enum Conn<'c> {
         /// What is known about it.
         wire: Wire<'c>,
     },
-}
-
-/// What is known about a connection that leads to a server.
-#[derive(Clone, Copy, Debug)]
-pub struct Wire<'c> {
-    /// The clock where a test moves it; the database's own otherwise.
-    clock: &'c Clock,
-    /// Until when a statement may run, where that is limited.
-    deadline: Option<Instant>,
-    /// What the server calls the session, once it was asked; 0 before.
-    backend: &'c AtomicI64,
-}
-
-impl<'c> Wire<'c> {
-    pub(super) fn new(clock: &'c Clock, backend: &'c AtomicI64) -> Self {
-        Self {
-            clock,
-            deadline: None,
-            backend,
-        }
-    }
-
-    /// Waits for an answer until the deadline. A statement that is given up leaves its connection unusable.
-    pub(super) async fn within<T>(
-        self,
-        answer: impl Future<Output = Result<T, DbError>> + Send,
-    ) -> Result<T, DbError> {
-        let Some(deadline) = self.deadline else {
-            return answer.await;
-        };
-        let left = deadline.saturating_duration_since(Instant::now());
-        match tokio::time::timeout(left, answer).await {
-            Ok(answer) => answer,
-            Err(_) => Err(DbError::TooSlow(left)),
-        }
-    }
 }
 
 pub(super) use mysql::{rendered, run_several};
