@@ -16,6 +16,7 @@ mod kill;
 mod lock;
 mod nodes;
 mod observe;
+mod plans;
 mod providers;
 mod proxies;
 mod research;
