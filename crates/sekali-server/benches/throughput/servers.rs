@@ -6,14 +6,14 @@
 
 use std::cell::Cell;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use sekali_testkit::mariadb::{self, MariaDb};
 use sekali_testkit::postgres::{self, Postgres};
-use sekali_testkit::{Process, free_port, program};
+use sekali_testkit::redis::Redis;
+use sekali_testkit::{Process, program};
 use tempfile::TempDir;
 
 use crate::Result;
@@ -217,21 +217,10 @@ pub(crate) fn hold(kind: &str) -> Result<()> {
             until_the_end(server.url("mysql"), server.process())?;
         }
         _ => {
-            let (server, url) = redis()?;
-            until_the_end(url, &server)?;
+            // Nothing of it is on disk, which is where it is fastest.
+            let server = Redis::start(&[]);
+            until_the_end(server.url(), server.process())?;
         }
     }
     Ok(())
-}
-
-/// Starts Redis without anything on disk, which is where it is fastest.
-fn redis() -> Result<(Process, String)> {
-    let port = free_port();
-    let words = format!("--port {port} --bind 127.0.0.1 --dir / --appendonly no --save");
-    let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-    words.push(String::new());
-    let program = program("redis-server", "redis-server", &[]);
-    let is_ready = || TcpStream::connect(("127.0.0.1", port)).is_ok();
-    let server = Process::start(TempDir::new()?, "redis", &program, &words, is_ready);
-    Ok((server, format!("redis://127.0.0.1:{port}")))
 }
