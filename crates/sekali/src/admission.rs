@@ -6,10 +6,10 @@
 //! stored in one transaction, all of them or none.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::event::{Delivery, Receipt, Rejected};
@@ -112,11 +112,11 @@ impl Admission {
 }
 
 impl AdmissionTasks {
-    /// Waits until everything that queued is written, at most for `limit`.
-    pub async fn finish(self, limit: Duration) {
+    /// Waits until everything that queued is written, at most until `end`.
+    pub async fn finish(self, end: Instant) {
         for task in self.tasks {
             // Whoever still waits then gets no answer, and comes again.
-            let _ = tokio::time::timeout(limit, task).await;
+            let _ = tokio::time::timeout_at(end, task).await;
         }
     }
 }

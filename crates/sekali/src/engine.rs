@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::admission::{Admission, AdmissionTasks};
 use crate::clock::Clock;
@@ -123,15 +124,16 @@ impl Engine {
 
     /// Stops: what is queued is admitted, what is being applied is finished, other leases are given back.
     ///
-    /// Every clone of [`Admission`] must be gone by then, or admission ends after `drain`.
+    /// All of it takes `drain` at most. Every clone of [`Admission`] must be gone by then, or admission takes all of that.
     pub async fn stop(self, drain: Duration) {
         drop(self.admission);
         self.hints.iter().for_each(JoinHandle::abort);
-        self.admission_tasks.finish(drain).await;
         // Nobody listens where no worker was started.
         let _ = self.stop.send(true);
+        let end = Instant::now() + drain;
+        self.admission_tasks.finish(end).await;
         for worker in self.workers {
-            let _ = tokio::time::timeout(drain, worker).await;
+            let _ = tokio::time::timeout_at(end, worker).await;
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rusqlite::{OpenFlags, ToSql};
 
 use super::start::{Process, complete};
-use super::{Connection, PATIENCE, Reply, Start, eventually};
+use super::{Connection, PATIENCE, Reply, Start, eventually, within};
 
 /// A server that runs until it is dropped.
 pub(crate) struct Server {
@@ -142,7 +142,8 @@ impl Server {
     /// Waits until the process has ended.
     pub(crate) fn wait_ended(&mut self) -> ExitStatus {
         let mut ended = None;
-        eventually("the process has ended", || {
+        // It may finish what was begun for as long as `drain`.
+        within(PATIENCE * 3, "the process has ended", || {
             ended = self.process.child.try_wait().unwrap();
             ended.is_some()
         });

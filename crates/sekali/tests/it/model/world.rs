@@ -197,7 +197,11 @@ impl World {
         self.runtime.block_on(async {
             let mut outcomes = Vec::new();
             for answer in answers {
-                outcomes.push(answer.await.unwrap_or_default());
+                let Ok(answer) = tokio::time::timeout(PATIENCE, answer).await else {
+                    let errors = self.errors.lock().unwrap();
+                    panic!("seed {}: a request has no answer: {errors:?}", self.seed);
+                };
+                outcomes.push(answer.unwrap_or_default());
             }
             outcomes
         })
