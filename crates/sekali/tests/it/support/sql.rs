@@ -49,6 +49,11 @@ impl Transaction for Query {
     const STEP: &'static str = "run a test's query";
 
     async fn run(&self, conn: &mut Conn<'_>) -> Result<Self::Output> {
+        if let Conn::Postgres { .. } = conn {
+            // The engine finds rows by their keys; a test looks at all of them.
+            let all = "set local enable_seqscan = on; set local enable_hashjoin = on; set local enable_mergejoin = on";
+            conn.script(all).await.unwrap();
+        }
         let rows = conn.fetch(&self.sql, &[], |row| Ok(texts(row))).await;
         rows.map_err(|source: DbError| sekali::Error::Store {
             step: Self::STEP,
