@@ -39,8 +39,9 @@ const ACQUIRE_WITHIN: Duration = Duration::from_secs(5);
 /// How long a statement waits for a lock, and how long an admission may idle in its transaction: a node that was stopped
 /// there holds the keys that other nodes insert.
 const FIRST_WAITS: Duration = Duration::from_secs(4);
-/// How long any other statement waits for a lock.
-const LATER_WAITS: Duration = Duration::from_secs(10);
+/// How long any other statement waits for a lock. MySQL ends only the statement then: the session of a node that was stopped
+/// keeps the locks that it had before for as long as it may idle, so that both together are how long others wait for them.
+const LATER_WAITS: Duration = Duration::from_secs(3);
 
 /// A database behind two pools.
 pub(super) struct NetworkStore<DB: Driver> {
